@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// evaluate.cc - a plan by the law of batches: utilisation, delay, watts, and what the policies say of them.
+// evaluate.cc - evaluates a plan by the law of batches: utilisation, delay, watts, and the
+// policies' cost.
 #include <algorithm>
 #include <limits>
 
@@ -14,7 +15,7 @@ struct Loads {
   std::vector<double> round_ns;  // by device: a batch of everybody who uses it, and jitter
 };
 
-// Of a on d, by all that runs beside it.
+// Slow-down of a on d by everything that runs beside it.
 double slowdown(const Problem& problem, const Plan& plan, size_t a, size_t d) {
   if (problem.slowdown.empty()) return 1;
   double factor = 1;

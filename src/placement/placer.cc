@@ -45,7 +45,7 @@ void Placer::set_device_up(size_t device, bool is_up) {
   event_ = "device";
 }
 
-// What came, what has piled up since, and some more.
+// Measured rate, plus the backlog that has built up, plus headroom.
 void Placer::take_rates(uint64_t now_ns, const std::vector<Seen>& seen) {
   const double period_s = std::max(1e-3, static_cast<double>(now_ns - last_ns_) * 1e-9);
   for (size_t a = 0; a < seen.size(); ++a) {
@@ -57,7 +57,8 @@ void Placer::take_rates(uint64_t now_ns, const std::vector<Seen>& seen) {
   last_ns_ = now_ns;
 }
 
-// A law that is wrong by itself is scaled; what is wrong only beside others is put down to them.
+// A law that is wrong when the application runs alone is scaled; errors only beside others change
+// their slow-down factors.
 void Placer::learn(const std::vector<Seen>& seen) {
   const Plan& plan = decision_.plan;
   for (size_t a = 0; a < plan.size(); ++a) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// placer.h - placement while traffic flows: from what was seen in a period to a plan.
+// placer.h - placement at run time: turns a period's measurements into a plan.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 namespace batchplane::placement {
 
 struct PlacerSettings {
-  double headroom = 0.1;           // of the rate: what may come on top before the next step
-  double least_gain = 0.03;        // of the cost: nothing changes for less
-  uint64_t hold_ns = 500'000'000;  // nor twice within this, unless it must
-  double learning = 0.3;           // weight of a period's batches in a corrected law
-  double most_wait = 0.5;          // of an application's budget: a longer wait is an overload
+  double headroom = 0.1;           // of the rate: increase to allow for before the next step
+  double least_gain = 0.03;        // of the cost: no change for less
+  uint64_t hold_ns = 500'000'000;  // minimum time between changes, unless one is necessary
+  double learning = 0.3;           // weight of a period's batches when laws are corrected
+  double most_wait = 0.5;          // share of an application's budget: a longer wait is an overload
 };
 
-// Of one application in a period.
+// Measurements of one application in a period.
 struct Seen {
   double rate_pps = 0;  // offered
   double pkt_bytes = 0;
   double waiting_pkts = 0;  // in front of its devices, now
-  // By device, means over the batches that it did: packets, and from beginning to end. 0: none.
+  // By device, means over the batches it processed: packets, and time from start to end. 0: none.
   std::array<double, kMaxDevices> batch_pkts{};
   std::array<double, kMaxDevices> batch_ns{};
 };
@@ -32,21 +32,22 @@ struct Decision {
   Plan plan;
   std::vector<uint64_t>
       age_limit_ns;  // by application: a batch is sent when its oldest packet is as old
-  Outcome outcome;   // of the plan, at the rates that it was made for
+  Outcome outcome;   // of the plan, at the rates it was made for
   bool is_changed = false;
   std::string reason;  // one of a few words: start, overload, device, policy, better, hold
 };
 
-// One owner. step() depends on nothing but what it was given: the same code in a daemon, a simulation, a test.
+// One owner. step() depends only on its arguments and earlier calls: daemon, simulation and tests
+// run the same code.
 class Placer {
  public:
-  // The laws and slow-downs as they were profiled; applications as they are at the start.
+  // Profiled laws and slow-downs; applications as at the start.
   Placer(Problem problem, PlacerSettings settings = {});
 
-  // At the end of a period, and at once on events.
+  // To be called at the end of each period, and at once on events.
   const Decision& step(uint64_t now_ns, const std::vector<Seen>& seen);
 
-  // What another one has learnt of applications and devices of the same names, and the same profile.
+  // Copies what another placer learned of applications and devices with the same names and profile.
   void learn_from(const Placer& other);
 
   void set_policy(size_t app, Policy policy);
@@ -56,7 +57,7 @@ class Placer {
   void set_device_up(size_t device, bool is_up);
 
   [[nodiscard]] const Decision& decision() const { return decision_; }
-  // With what was learnt.
+  // With learned corrections.
   [[nodiscard]] const Problem& problem() const { return problem_; }
 
  private:

@@ -8,7 +8,7 @@
 namespace batchplane::placement {
 namespace {
 
-// A flood is told of at once, but not each batch of it.
+// An overload is reported at once, but not for every batch.
 constexpr double kEventGapNs = 5e6;
 constexpr double kFloodShare = 0.1;
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -236,7 +236,7 @@ class Plant {
     at_ns_ = to_ns;
   }
 
-  // Whether somebody has to be told at once.
+  // Whether the chooser has to be asked at once.
   bool apply(const Change& change) {
     bool tells = false;
     if (change.app >= 0) {

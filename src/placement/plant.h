@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// plant.h - applications and devices in virtual time: what a plan comes to when batches meet at devices.
+// plant.h - applications and devices in virtual time: measures a plan when batches compete for
+// devices.
 //
-// Events are batches. One is full after as long as its packets take to come at random (or is sent at its age
-// limit), waits until the device has done those before it, and takes the true law's time, stretched by
-// whatever runs beside it. Nothing here is taken from evaluate().
+// Events are batches. A batch is full once its packets have arrived (at random), or is sent at its
+// age limit. It waits until the device has done earlier batches, and takes the true law's time,
+// stretched by whatever runs beside it. No code is shared with evaluate().
 #pragma once
 
 #include <string>
@@ -14,7 +15,7 @@
 
 namespace batchplane::placement {
 
-// From a time on. What is negative or empty stays as it was.
+// A change at a given time. Negative or empty fields stay as they were.
 struct Change {
   uint64_t at_ns = 0;
   int app = -1;
@@ -30,18 +31,18 @@ struct PlantSpec {
   std::vector<Change> changes;  // by time
   uint64_t duration_ns = 10'000'000'000;
   uint64_t period_ns = 100'000'000;
-  double most_backlog_ns = 20e6;  // of work in front of a device: more is lost
+  double most_backlog_ns = 20e6;  // work queued in front of a device: more is lost
   bool is_random = true;          // arrivals; else evenly spaced
   uint64_t seed = 1;
 };
 
-// Of one application in one period.
+// One application in one period.
 struct AppRow {
   double offered_pkts = 0;
   double served_pkts = 0;   // came out of a device
   double refused_pkts = 0;  // at the entry, by the plan
-  double lost_pkts = 0;     // no room in front of the device, or the device went
-  double late_pkts = 0;     // served, after the budget
+  double lost_pkts = 0;     // no room in front of the device, or the device failed
+  double late_pkts = 0;     // served after the budget
   double delay_sum_ns = 0;  // over packets served
   double delay_max_ns = 0;
 };
@@ -50,12 +51,12 @@ struct PeriodRow {
   std::vector<AppRow> apps;
   double joules = 0;
   std::vector<double> busy;  // by device
-  Plan plan;                 // in force during it
+  Plan plan;                 // in force during the period
   std::string reason;
 };
 
-// Says what to do from now on; asked at the start, at the end of each period, and at once when a device goes or
-// comes or a policy is edited (then `seen` is of the period so far).
+// Chooses plans. Asked at the start and at the end of each period, and at once when a device fails
+// or returns or a policy is edited (`seen` then covers the period so far).
 class Chooser {
  public:
   virtual ~Chooser() = default;

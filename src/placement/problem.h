@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// problem.h - what placement decides on: applications, devices, what each costs on each, and what is wanted.
+// problem.h - the input of placement: applications, devices, costs of each application on each
+// device, and goals.
 #pragma once
 
 #include <array>
@@ -15,7 +16,7 @@ inline constexpr uint32_t kMaxApps = 8;
 inline constexpr uint32_t kMaxDevices = 6;
 inline constexpr uint32_t kMaxBatchPkts = 16'384;
 
-// What an application is placed for.
+// The goal that an application is placed for.
 enum class Policy : uint8_t {
   kThroughput,  // the most room for more traffic
   kLatency,     // the least delay
@@ -23,9 +24,9 @@ enum class Policy : uint8_t {
 };
 inline constexpr const char* kPolicyNames[] = {"throughput", "latency", "power"};
 
-// Of an application on a device.
+// Cost law of an application on a device.
 struct Law {
-  bool is_there = false;  // the application runs on the device at all
+  bool is_there = false;  // the application can run on the device
   BatchLaw batch;
   uint32_t max_batch_pkts = kMaxBatchPkts;
   bool operator==(const Law&) const = default;
@@ -41,7 +42,7 @@ struct App {
   double pkt_bytes = 64;
   double budget_ns =
       1e6;           // of the flow's delay budget, what filling, waiting and the device may take
-  double value = 1;  // of a packet served, where not all can be
+  double value = 1;  // of a packet served, for when not all can be
 };
 
 struct Device {
@@ -57,7 +58,8 @@ struct Problem {
   std::vector<Device> devices;
   // laws[application][device]
   std::vector<std::vector<Law>> laws;
-  // How many times longer a batch of a on d takes while b runs on e; [a][d][b][e], empty: not at all.
+  // How many times longer a batch of a on d takes while b runs on e; [a][d][b][e]. Empty: no
+  // slow-down.
   std::vector<double> slowdown;
   double watt_cap = 0;            // 0: none
   double most_utilisation = 0.9;  // of a device
@@ -70,8 +72,8 @@ struct Problem {
   }
 };
 
-// Where an application's batches go: share of its packets, and packets of a batch, by device. Shares add up
-// to what is served of the offered rate; the rest is refused at the entry.
+// Where an application's batches go: share of its packets and batch size, by device. Shares add up
+// to the served share of the offered rate; the rest is refused at the entry.
 struct Placed {
   std::array<double, kMaxDevices> share{};
   std::array<uint32_t, kMaxDevices> batch_pkts{};
@@ -86,22 +88,23 @@ struct Placed {
 
 using Plan = std::vector<Placed>;  // by application
 
-// What a plan comes to.
+// The predicted result of a plan.
 struct Outcome {
-  bool is_feasible = false;  // every served packet in its budget, no device too busy, cap kept
+  // every served packet within budget, no device over-utilised, power cap kept
+  bool is_feasible = false;
   double served_value =
       0;  // sum over applications of value * rate * share served, over the offered sum
   double watts = 0;
   std::vector<double> utilisation;  // by device
-  // By device: from when a batch is sent until it is done, at most.
+  // By device: longest time from sending a batch until it is done.
   std::vector<double> round_ns;
   std::vector<double> delay_ns;  // by application, the longest
-  double cost = 0;               // what policies weigh; lower is better among equal served value
+  double cost = 0;               // of the policies; lower is better at equal served value
 };
 
-// Batches come to a device in bursts, because packets come at random: of b packets with a squared coefficient of
-// variation of 1/b. What that adds to the wait, in all but a hundredth of the cases, by Kingman's formula
-// with an exponential tail.
+// Batches of b packets arrive at a device irregularly because packets arrive at random: their
+// interarrival times have a squared coefficient of variation of 1/b. Gives the extra wait at the
+// 99th percentile, by Kingman's formula with an exponential tail.
 class Jitter {
  public:
   void add(double batches_ps, double batch_ns, double pkts) {
@@ -109,7 +112,7 @@ class Jitter {
     sum_ += batches_ps * batch_ns / pkts;
   }
   [[nodiscard]] double wait_ns(double utilisation) const {
-    constexpr double kTail = 4.6 / 2;  // ln(100); Kingman's half
+    constexpr double kTail = 4.6 / 2;  // ln(100); the factor 1/2 of Kingman's formula
     if (all_ps_ <= 0 || utilisation >= 1) return 0;
     return kTail * utilisation / (1 - utilisation) * sum_ / all_ps_;
   }
@@ -119,21 +122,22 @@ class Jitter {
   double sum_ = 0;
 };
 
-// By the law of batches: fill (b-1)/rate, then at most one batch of everybody on the device, itself
-// included, and what chance adds (docs/devices.md, Placement).
+// By the law of batches: fill (b-1)/rate, then at most one batch of each application on the device,
+// itself included, plus the wait from randomness (docs/devices.md, Placement).
 [[nodiscard]] Outcome evaluate(const Problem& problem, const Plan& plan);
 
-// If all that there is were busy: what watts are measured by. Never 0.
+// Power if everything were busy: the scale for watts. Never 0.
 [[nodiscard]] double most_watts(const Problem& problem);
 
-// By application: what is left of its budget after a batch of everybody, which is as long as one of its own may
-// wait to be full.
+// By application: the part of its budget that remains after one batch of each application. One of
+// its own batches may wait this long to fill.
 [[nodiscard]] std::vector<uint64_t> age_limits_ns(const Problem& problem, const Plan& plan,
                                                   const Outcome& outcome);
 
-// Serving one per mille more of the traffic outweighs all policies.
+// Serving 0.1 % more of the traffic outweighs all policies.
 inline constexpr double kServedWeight = 1e4;
-// Lower is better: first what is not served, then the policies' cost. Infeasible plans are worse than all.
+// Lower is better: first by unserved traffic, then by the policies' cost. Infeasible plans come
+// last.
 [[nodiscard]] double score(const Outcome& outcome);
 
 }  // namespace batchplane::placement

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// problem_value.h - problems as plain values: what Python and pipelines write.
+// problem_value.h - problems as plain values, as used by Python and pipelines.
 #pragma once
 
 #include "base/value.h"
@@ -17,7 +17,8 @@ namespace batchplane::placement {
 // is_random, seed}
 [[nodiscard]] PlantSpec plant_from(const Value& value, const std::string& where);
 
-// {app: {device: {share, batch_pkts}}}, as plan_value() writes it; who is left out is not served. Throws ConfigError.
+// {app: {device: {share, batch_pkts}}}, as plan_value() writes it; applications left out are not
+// served. Throws ConfigError.
 [[nodiscard]] Plan plan_from(const Value& value, const Problem& problem, const std::string& where);
 
 [[nodiscard]] Value plan_value(const Problem& problem, const Plan& plan);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// random_problems.h - problems made at random, and the best of every plan there is: for tests and the bench.
+// random_problems.h - random problems, and the best plan by exhaustive search: for tests and the
+// benchmark.
 #pragma once
 
 #include <algorithm>
@@ -58,7 +59,8 @@ inline Problem random_problem(uint64_t seed, size_t n_apps, size_t n_devices) {
   return problem;
 }
 
-// Every way to place one application: eighths of its packets on each device, powers of two as batches.
+// Every placement of one application: eighths of its packets on each device, powers of two as
+// batches.
 inline void all_ways(const Problem& problem, size_t a, std::vector<Placed>& ways) {
   const size_t n = problem.devices.size();
   ways.push_back({});
@@ -91,7 +93,7 @@ inline void all_ways(const Problem& problem, size_t a, std::vector<Placed>& ways
   deal(0, 8);
 }
 
-// The best of all pairs of ways; what is impossible alone is left out.
+// The best of all pairs of placements; those infeasible alone are left out.
 inline double best_of_all(const Problem& problem) {
   std::vector<std::vector<Placed>> ways(problem.apps.size());
   for (size_t a = 0; a < problem.apps.size(); ++a) {

@@ -18,7 +18,7 @@ constexpr uint32_t kMostOut = 4;          // applications taken out at once
 constexpr double kLeastShare = 1 / 64.0;  // less than this goes along with what is shifted
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
 
-// What evaluate() says, of candidates, without memory of its own.
+// Computes what evaluate() does, on candidates, without allocating.
 class Judge {
  public:
   explicit Judge(const Problem& problem)

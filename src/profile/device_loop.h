@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// device_loop.h - a module on one device, by itself: batches of one size of the packets that come to it, and what
-// the product's own counters say that they take.
+// device_loop.h - runs one module on one device alone: batches of one size from its own packets,
+// timed by the product's own counters.
 #pragma once
 
 #include <memory>
@@ -14,15 +14,15 @@
 
 namespace batchplane::profile {
 
-// What batches of one size took: means over kTogether in a row, since a device that works on two at once may end
-// both at once. Where the device has failed there are fewer than kLeast.
+// Times of batches of one size, each a mean over kTogether in a row, because a device that works on
+// two at once may end both together. If the device has failed, there are fewer than kLeast.
 struct DeviceTimes {
   static constexpr uint32_t kTogether = 4;
   static constexpr uint32_t kLeast = 3;
 
-  std::vector<double> run_ns;   // as placement learns it: the device's time
-  std::vector<double> feed_ns;  // the worker's time, to put packets in and to take them out
-  double wall_ns = 0;           // from one end to the next
+  std::vector<double> run_ns;   // the device's time, as used by placement
+  std::vector<double> feed_ns;  // the worker's time to put packets in and take them out
+  double wall_ns = 0;           // between ends of batches
   uint64_t jobs = 0;
   uint64_t dropped_pkts = 0;  // by the module
   [[nodiscard]] bool is_good() const { return run_ns.size() >= kLeast; }
@@ -30,8 +30,8 @@ struct DeviceTimes {
 
 class DeviceLoop {
  public:
-  // `on`: a device of `env`, or inline. Packets are made again from `images` in their order.
-  // Throws ConfigError where the module cannot run there.
+  // `on`: a device of `env`, or inline. Packets are restored from `images` in order.
+  // Throws ConfigError if the module cannot run there.
   DeviceLoop(Environment& env, PacketPool& pool, const ModuleSpec& module, const std::string& on,
              uint32_t max_batch_pkts, const std::vector<PacketImage>& images);
   ~DeviceLoop();
@@ -40,20 +40,21 @@ class DeviceLoop {
 
   [[nodiscard]] double mean_pkt_bytes() const { return mean_pkt_bytes_; }
   [[nodiscard]] bool has_own_memory() const;
-  // What its device draws, where there is a sensor.
+  // Power of its device, if there is a sensor.
   [[nodiscard]] std::optional<double> watts() const;
   [[nodiscard]] const offload::StageCounts& counts() const { return stage_.counts(); }
   static constexpr uint32_t kInside =
       2;  // batches: as many as a device with memory of its own works on
-  // Batches of n for so long, and as many as is_good() asks for; `n_inside` of them under way at once.
+  // Runs batches of n for `ms`, and at least as many as is_good() requires; keeps `n_inside` in
+  // flight.
   [[nodiscard]] DeviceTimes run(uint32_t n_pkts, double ms, uint32_t n_inside = kInside);
-  // Two in turn, neither ever without a batch under way. Times of both, in this order.
+  // Runs two in turn, each always with a batch in flight. Returns both times, in this order.
   static std::pair<DeviceTimes, DeviceTimes> run_both(DeviceLoop& one, DeviceLoop& other,
                                                       uint32_t n_pkts, double ms);
 
  private:
   void begin(uint32_t n_pkts, uint32_t n_inside);
-  void step();  // batches are kept inside, and what is done is taken out
+  void step();  // keeps batches in flight, and takes finished ones out
   [[nodiscard]] DeviceTimes end();
   [[nodiscard]] bool has_enough() const;
   void put_batch();
@@ -71,7 +72,7 @@ class DeviceLoop {
   std::vector<Packet*> pkts_;  // the first n_free_ are here
   uint32_t n_free_ = 0;
   size_t next_image_ = 0;
-  // Of the run under way.
+  // Of the current run.
   uint32_t n_pkts_ = 0;
   uint32_t all_pkts_ = 0;
   uint64_t jobs_before_ = 0;
@@ -80,7 +81,7 @@ class DeviceLoop {
   uint64_t last_end_ns_ = 0;
   uint64_t feed_ns_ = 0;
   uint64_t fed_pkts_ = 0;
-  uint64_t window_jobs_ = 0;  // what is not yet in times_
+  uint64_t window_jobs_ = 0;  // not yet in times_
   uint64_t window_run_ns_ = 0;
   uint64_t timed_jobs_ = 0;
   DeviceTimes times_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// far_feed.h - the pipeline's generators on a thread of another core, always ahead of the worker.
+// far_feed.h - runs the pipeline's generators on a thread of another core, always ahead of the
+// worker.
 #pragma once
 
 #include <atomic>
@@ -14,18 +15,18 @@
 
 namespace batchplane::profile {
 
-// What a generator's own thread takes, in ns; 0 = not measured.
+// Costs of a generator's own thread, in ns; 0 = not measured.
 struct GeneratorCosts {
-  double look = 0;       // from one look at schedule and ring to the next, when nothing is due
+  double look = 0;       // between looks at schedule and ring, when nothing is due
   double per_burst = 0;  // putting a burst into the ring
-  double per_pkt = 0;    // and each packet of it, when the worker had its lines last
-  double store = 0;      // from its last word of a burst until a worker that looks can see it
+  double per_pkt = 0;    // per packet of it, if the worker had its cache lines last
+  double store = 0;      // from the last write of a burst until a polling worker can see it
 };
 
 // Owner: one thread. Generators run from start() to stop().
 class FarFeed {
  public:
-  // `core`: what generators run on that name none themselves; -1 = nowhere.
+  // `core`: for generators that name no core; -1 = do not run them.
   FarFeed(const Graph& graph, PacketPool& pool, int core);
   ~FarFeed() { stop(); }
   FarFeed(const FarFeed&) = delete;
@@ -33,12 +34,12 @@ class FarFeed {
 
   // Whether there is a generator, and a core for it other than the caller's.
   [[nodiscard]] bool is_possible() const;
-  // rate_pps 0: as much as the rings take.
+  // rate_pps 0: as fast as the rings take packets.
   void start(double rate_pps);
   void stop();
-  // Times how long a line takes between both cores; less than a millisecond.
+  // Measures the transfer time of a cache line between both cores; takes less than a millisecond.
   void time_line();
-  // From what was seen so far. Not while it runs.
+  // From the measurements so far. Not while running.
   [[nodiscard]] GeneratorCosts costs() const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// fit.h - from rounds of times to a cost law: the time of each size when nothing gets in the way,
-// and intervals from resampled rounds.
+// fit.h - turns repeated timings into a cost law: the undisturbed time of each batch size, and
+// intervals from resampled rounds.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,23 @@ struct Interval {
   double high = 0;
 };
 
-// What is wrong with a line through these points; empty when it says all that there is. `noise_ns`:
-// how far the times themselves are uncertain.
+// Why a line does not describe these points; empty if it does. `noise_ns`: uncertainty of the times
+// themselves.
 [[nodiscard]] std::string reason_of(const CostFit& fit, std::span<const CostLaw::Point> points,
                                     double noise_ns);
 
 // By nearest rank; at least one value.
 [[nodiscard]] double percentile(std::vector<double> values, double p);
 
-// What many rounds measured: in each, every size once.
+// Many rounds of measurements, each with every size once.
 class Rounds {
  public:
   explicit Rounds(uint32_t n_sizes) : ns_(n_sizes) {}
   void add(uint32_t size_index, double ns) { ns_[size_index].push_back(ns); }
   [[nodiscard]] size_t count() const { return ns_.empty() ? 0 : ns_.front().size(); }
 
-  // The time of each size when nothing gets in the way: 10th percentile over the rounds, or over
-  // those chosen (repeats allowed).
+  // The undisturbed time of each size: 10th percentile over all rounds, or over those chosen
+  // (repeats allowed).
   [[nodiscard]] std::vector<double> times() const;
   [[nodiscard]] std::vector<double> times_of(std::span<const uint32_t> rounds) const;
 
@@ -43,17 +43,17 @@ class Rounds {
 };
 
 struct Fitted {
-  CostLaw law;  // the time of each size, and the line
+  CostLaw law;  // a table of the times, and the line
   CostFit fit;
-  std::vector<CostLaw::Line> resampled;  // lines of rounds drawn anew
-  double noise_ns = 0;                   // mean half width of the times' own 95 % intervals
+  std::vector<CostLaw::Line> resampled;  // lines from resampled rounds
+  double noise_ns = 0;                   // mean half width of the 95 % intervals of the times
 };
 
-// Of a figure of resampled lines: 95 % of them, and the figure itself.
+// 95 % interval of a figure over the resampled lines, around the figure itself.
 [[nodiscard]] Interval interval_of(const std::vector<CostLaw::Line>& resampled, double value,
                                    const std::function<double(const CostLaw::Line&)>& figure_of);
 
-// The law of these sizes; what may be drawn is seeded.
+// The law of these sizes; resampling is seeded.
 [[nodiscard]] Fitted fit_rounds(std::span<const uint32_t> sizes_pkts, const Rounds& rounds);
 
 }  // namespace batchplane::profile

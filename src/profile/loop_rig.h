@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// loop_rig.h - a small pipeline whose worker is run by hand on rings filled beforehand.
+// loop_rig.h - a small pipeline whose worker is stepped manually on pre-filled rings.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace batchplane::profile {
 
-// Modules between an input `in` on a ring and sinks.
+// Modules between an input `in` on a ring and the sinks.
 enum class Middle : uint8_t {
   kNothing,
   kSplit,   // in turn over `gates` sinks
@@ -31,9 +31,9 @@ class LoopRig {
   LoopRig(const LoopCase& what, PacketPool& pool);
   ~LoopRig();
 
-  // ns that one loop with a batch takes; of as many in a row as the ring has batches for.
+  // ns per loop with a batch, averaged over as many loops as the ring has batches for.
   [[nodiscard]] double run();
-  // ns of a loop that finds nothing.
+  // ns per loop that finds nothing.
   [[nodiscard]] double run_empty();
 
   [[nodiscard]] Graph& graph() { return *graph_; }

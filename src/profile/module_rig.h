@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// module_rig.h - times a module, or several alike in turn, on batches of any size: packets as they
-// arrive there, in the first cache, restored outside of the timed part.
+// module_rig.h - times one module, or several alike in turn, on batches of any size: packets as
+// they arrive there, in the L1 cache, restored outside the timed part.
 //
-// Alike modules in turn, because sixteen access lists do not stay in the first cache as one does.
+// Alike modules run in turn, because sixteen access lists do not fit into L1 as one does.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,8 @@
 
 namespace batchplane::profile {
 
-// Between two readings of the clock with nothing in between, in cycles. Fenced, so that neither
-// work before nor after is counted.
+// Two clock readings with nothing in between, in cycles. Fenced, so that no earlier or later work
+// is counted.
 [[nodiscard]] uint64_t begin_cycles();
 [[nodiscard]] uint64_t end_cycles();
 
@@ -23,13 +23,12 @@ namespace batchplane::profile {
 struct Member {
   const Instance* instance;
   const Arrived* arrived;                       // has packets
-  std::function<void(Packet&)> vary = nullptr;  // of each packet when it was restored, untimed
+  std::function<void(Packet&)> vary = nullptr;  // called on each restored packet, untimed
 };
 
 class ModuleRig {
  public:
-  // Packets of one timed part: with their descriptors they take a quarter of a first cache of 48
-  // KB.
+  // Packets of one timed part: with descriptors they take a quarter of a 48 KB L1 cache.
   static constexpr uint32_t kHotPkts = 64;
 
   // What `members` (one at least, of one kind) point to outlives the rig. `stir`, when given, is
@@ -42,14 +41,14 @@ class ModuleRig {
   ModuleRig(const ModuleRig&) = delete;
   ModuleRig& operator=(const ModuleRig&) = delete;
 
-  // Cycles that one batch of n takes, of several in a row, clock readings included once over
-  // batches_of(n); nothing when the module cannot be given, or does not give, such batches.
+  // Cycles per batch of n, measured over batches_of(n) in a row, including two clock readings for
+  // all of them; nothing if the module cannot be given, or does not return, such batches.
   [[nodiscard]] std::optional<uint64_t> run(uint32_t n_pkts);
-  // How many batches of n one timed part has.
+  // Number of batches of n in one timed part.
   [[nodiscard]] uint32_t batches_of(uint32_t n_pkts) const;
-  // Warm code, tables and branch predictors.
+  // Warms up code, tables and branch predictors.
   void warm_up(uint32_t n_pkts);
-  // Gives the packets back until the next run: hundreds of rigs share one pool.
+  // Returns the packets to the pool until the next run: hundreds of rigs share one pool.
   void rest();
 
  private:
@@ -72,11 +71,11 @@ class ModuleRig {
   uint32_t next_turn_ = 0;
   std::function<void()> stir_;
   bool is_polled_;
-  Port* port_ = nullptr;       // that an input polls
-  RingPort* ring_ = nullptr;   // the same, when it is one
-  Port* feeder_ = nullptr;     // what sends to it from outside, when something does
-  std::vector<Packet*> hot_;   // null: the module took it, or has it yet
-  std::vector<Packet*> work_;  // what the module is given; it may change the list
+  Port* port_ = nullptr;       // polled by an input
+  RingPort* ring_ = nullptr;   // the same port, if it is a ring
+  Port* feeder_ = nullptr;     // sends to the port from outside, if anything does
+  std::vector<Packet*> hot_;   // null: the module took or holds it
+  std::vector<Packet*> work_;  // given to the module, which may change the list
 };
 
 }  // namespace batchplane::profile

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// module_timer.h - times one module, or several alike in turn, on every batch size again and again,
-// and makes a cost law of that.
+// module_timer.h - times one module, or several alike in turn, repeatedly on every batch size, and
+// fits a cost law.
 #pragma once
 
 #include <functional>
@@ -14,31 +14,31 @@
 namespace batchplane::profile {
 
 struct ModuleProfile {
-  std::string name;  // of the group the first that traffic reaches
+  std::string name;  // of a group: the first member that traffic reaches
   std::string kind;
   std::vector<std::string> members;      // of the group, itself among them
   CostLaw law;                           // a table of all sizes asked for
   CostFit fit;                           // of its line
-  std::vector<CostLaw::Line> resampled;  // see Fitted; as the module is alone
+  std::vector<CostLaw::Line> resampled;  // see Fitted; for the module alone
   Interval per_batch_ns;                 // 95 %
   Interval per_pkt_ns;
-  uint32_t max_measured_pkts = 0;  // above it the table goes on as the line rises
+  uint32_t max_measured_pkts = 0;  // beyond this, the table continues with the line's slope
   uint32_t rounds = 0;
-  std::string reason;  // what the line does not tell; empty when it tells all
-  std::string note;    // what else must be known: measured on stand-ins, say
+  std::string reason;  // why the line does not describe the module; empty if it does
+  std::string note;    // other remarks, such as measurement on stand-ins
 };
 
-// Owner: one thread, as of the stage. Packets are given back between calls.
+// Owner: one thread, the same as the stage's. Packets are returned between calls.
 class ModuleTimer {
  public:
-  // What `members` point to outlives the timer. `sizes_pkts` ascend; those from the first that the
-  // module cannot be given are left out. `stir`: see ModuleRig.
+  // `members` must point to objects that outlive the timer. `sizes_pkts` are ascending; sizes from
+  // the first one that the module cannot be given are left out. `stir`: see ModuleRig.
   ModuleTimer(Stage& stage, const std::vector<Member>& members, std::vector<uint32_t> sizes_pkts,
               std::function<void()> stir);
 
-  // Rounds until the time is up, each with every size once in another order; a few at least.
+  // Runs rounds until the time is up, but at least a few; each has every size once, in a new order.
   void measure(double budget_ms, uint32_t max_rounds, Rng& rng);
-  // Name, kind, members and note are for the caller to say.
+  // The caller fills in name, kind, members and note.
   [[nodiscard]] ModuleProfile result() const;
 
  private:

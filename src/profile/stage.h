@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stage.h - where modules are called outside of any worker: a context, packets, and images of
-// packets from which a batch is made again as it was.
+// stage.h - an environment to call modules outside of any worker: a context, packets, and packet
+// images from which a batch is restored.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace batchplane::profile {
 
-// A packet as it stood in front of a module.
+// A packet as it was in front of a module.
 struct PacketImage {
   std::vector<uint8_t> bytes;
   uint32_t headroom_bytes = kHeadroomBytes;
@@ -36,21 +36,21 @@ class Stage {
 
   [[nodiscard]] Context& ctx() { return *ctx_; }
   [[nodiscard]] Graph& graph() const { return graph_; }
-  // What sends to a port from outside; nullptr when nothing does.
+  // The port that sends to `port` from outside; nullptr if there is none.
   [[nodiscard]] Port* feeder_of(const std::string& port) const;
 
-  // n packets of the pool; throws ConfigError when it has none left.
+  // Takes n packets from the pool; throws ConfigError if it has too few.
   void take(Packet** pkts, uint32_t n);
-  // Takes note of what a module dropped or emitted in a call, as the executor would: packets that
-  // are no longer in the batch go back to the pool at the next collect().
+  // Books what a module dropped or emitted in a call, as the executor would: packets no longer in
+  // the batch return to the pool at the next collect().
   void settle() {
     for (uint32_t i = 0; i < ctx_->n_dropped; ++i) gone_.push_back(ctx_->dropped[i].pkt);
     for (uint32_t i = 0; i < ctx_->n_emitted; ++i) gone_.push_back(ctx_->emitted[i].pkt);
     ctx_->n_fates = ctx_->n_removed = ctx_->n_dropped = ctx_->n_emitted = 0;
   }
-  // Gives back what settle() noted, what terminals freed, and what lies in rings and queues.
+  // Returns packets noted by settle(), freed by terminals, or left in rings and queues.
   void collect();
-  // Modules see the time at which this was called last.
+  // Sets the time that modules see.
   void read_clock();
 
  private:

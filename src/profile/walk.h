@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// walk.h - carries traffic through a graph module by module and keeps what arrives at each: so that
-// a module is measured on the packets that it would see.
+// walk.h - carries traffic through a graph module by module and keeps what arrives at each, so that
+// a module is measured on packets it would really see.
 #pragma once
 
 #include <functional>
@@ -16,17 +16,17 @@ struct Arrived {
   bool is_stand_in = false;  // no traffic of the pipeline reaches it: plain packets instead
 };
 
-// A generator of the pipeline, switched on, without a thread. Throws ConfigError.
+// One of the pipeline's generators, switched on but without a thread. Throws ConfigError.
 [[nodiscard]] std::unique_ptr<traffic::Generator> generator_of(const GeneratorSpec& spec,
                                                                RingPort& ring, PacketPool& pool);
 
-// Generators of the pipeline, one step at a time on a clock of their own.
+// The pipeline's generators, stepped on a clock of their own.
 class Traffic {
  public:
   Traffic(const Graph& graph, PacketPool& pool);
   ~Traffic();
 
-  // Fills the ring of `port` with what is due next. False when nothing feeds it.
+  // Fills the ring of `port` with the packets due next. False if nothing feeds it.
   bool feed(const std::string& port);
 
  private:
@@ -40,8 +40,8 @@ class Traffic {
   std::vector<Feeder> feeders_;
 };
 
-// What arrives at each instance of the graph, up to `max_pkts`; in the order of the instances.
-// Module state (connections, neighbours) is left as the traffic made it.
+// Up to `max_pkts` packets that arrive at each instance, in the order of instances. Module state
+// (connections, neighbours) stays as the traffic made it.
 [[nodiscard]] std::vector<Arrived> walk(Stage& stage, Traffic& traffic, uint32_t max_pkts);
 
 }  // namespace batchplane::profile

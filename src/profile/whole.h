@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// whole.h - the pipeline as a whole on the worker's own loop, beside what the parts' costs add up
-// to: what a packet takes in its company, and what it takes when it comes from another core.
+// whole.h - runs the whole pipeline on the worker's own loop and compares it with the sum of the
+// parts' costs: shows the time of a packet in context, and when it comes from another core.
 #pragma once
 
 #include <memory>
@@ -15,21 +15,21 @@
 
 namespace batchplane::profile {
 
-// Up to the first splitter and behind it: one piece of code on whole batches, and many on what is
-// left of them.
+// Before and behind the first splitter: the same code on whole batches, or many pieces of code on
+// parts of them.
 enum Stretch : uint8_t { kBefore, kBehind, kStretches };
 
-// One way to run the pipeline, and what a packet took then.
+// One way to run the pipeline, and the time per packet.
 struct WholePoint {
   bool is_far = false;        // fed from another core
   uint32_t trigger_pkts = 0;  // of every buffer behind a splitter
   double measured_ns_per_pkt = 0;
-  CostLaw::Line parts[kStretches];  // by the laws of the parts, a packet's share of each cost
+  CostLaw::Line parts[kStretches];  // share of each cost per packet, by the laws of the parts
   double pkts_per_loop = 0;
   double weight = 1;
 };
 
-// What was measured, over what the laws of the parts say.
+// Measured costs over those by the laws of the parts.
 struct Factors {
   double batch = 1;  // of what is paid per batch
   double pkt = 1;    // and per packet
@@ -54,25 +54,26 @@ struct WholeCheck {
   }
 };
 
-// The factors, and what packets from another core take more, that explain best all that was
-// measured. Little evidence moves factors little: they begin at 1.
+// Fits the factors, and the extra cost of packets from another core, to all measurements. Factors
+// start at 1, and little evidence moves them little.
 void fit_whole(WholeCheck& check);
 
 // Owner: one thread, pinned and registered with the packet backend by the caller. Every task runs
 // on it.
 class WholeMeter {
  public:
-  // `far_pool`: for generators on another core, as large as the daemon's would be: they go through
-  // all of it. `generator_core`: where those run that name no core themselves; -1 = nowhere.
+  // `far_pool`: for generators on another core; as large as the daemon's would be, because they
+  // cycle through all of it. `generator_core`: for generators that name no core; -1 = do not run
+  // them.
   WholeMeter(Graph& graph, PacketPool& pool, PacketPool& far_pool, int generator_core);
   ~WholeMeter();
 
-  // False when no generator or source of the pipeline brings packets in.
+  // False if no generator or source of the pipeline brings packets.
   [[nodiscard]] bool has_traffic() const;
   void pass(double budget_ms);
-  // Two loops: everything that a packet meets is in the caches as far as they reach.
+  // Runs two loops, which leave the caches as the pipeline's loop leaves them.
   void stir();
-  // Nothing without traffic, or when a module was not measured.
+  // Nothing if there is no traffic or a module was not measured.
   [[nodiscard]] std::optional<WholeCheck> result(const std::vector<ModuleProfile>& modules,
                                                  const LoopCosts& loop) const;
 

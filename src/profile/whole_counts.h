@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// whole_counts.h - what a worker has executed, and what the laws of the parts say that it took.
+// whole_counts.h - what a worker executed, and the time this takes by the laws of the parts.
 #pragma once
 
 #include <array>
@@ -15,13 +15,13 @@
 
 namespace batchplane::profile {
 
-// By instance of the graph, and of the engine around them; sums of doubles: they are small.
+// By instance of the graph, and for the engine around them. Sums are small enough for doubles.
 struct WholeCounts {
   struct Ran {
     double batches = 0;
     double pkts = 0;
   };
-  // Of one splitter: batches and packets that it got, executions right behind it, and where its
+  // One splitter: batches and packets it received, executions directly behind it, and where its
   // packets went.
   struct Split {
     Ran got;
@@ -39,16 +39,16 @@ struct WholeCounts {
 
 using ProfileOfModule = std::map<std::string, const ModuleProfile*>;
 
-// Branches beyond the first that batches were spread over, and packets of those batches. Buffers
-// that wait for more hide over how many: then `bypassed`, the same load without them, tells whether
-// packets come in turn or as chance has it.
+// Branches beyond the first that batches were scattered over, and packets of those batches. Buffers
+// that wait for more packets hide the number of branches; then `bypassed`, the same load without
+// buffers, shows whether packets come in turn or at random.
 [[nodiscard]] WholeCounts::Ran scattered(const WholeCounts& counts, const WholeCounts& bypassed);
 [[nodiscard]] WholeCounts counts_of(const Graph& graph, const Worker& worker);
-// Of both stretches; `behind`: the modules of the second one.
+// For both stretches; `behind`: the modules of the second.
 [[nodiscard]] std::array<CostLaw::Line, kStretches> parts_of(
     const WholeCounts& counts, const WholeCounts::Ran& scatters, const Graph& graph,
     const std::set<std::string>& behind, const ProfileOfModule& profiles, const LoopCosts& loop);
-// Names of modules that get what is left of batches that were split.
+// Names of modules that receive parts of split batches.
 [[nodiscard]] std::set<std::string> behind_splitters(const PipelineSpec& spec);
 
 }  // namespace batchplane::profile

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// clock.h - virtual time: it passes only by what modules and loops are said to cost.
+// clock.h - virtual time: it advances only by the specified costs of modules and loops.
 //
-// Counted in ticks of 2^-10 ns, so that costs below a nanosecond add up exactly; everything else
+// Counted in ticks of 2^-10 ns, so that costs below a nanosecond add up exactly; all other code
 // sees whole nanoseconds.
 #pragma once
 
@@ -20,7 +20,7 @@ inline constexpr uint64_t kTicksPerNs = 1ULL << kTicksPerNsLog2;
 // Owner: one simulated worker.
 struct Clock {
   uint64_t ticks = 0;
-  uint64_t read_ticks = 0;  // what one reading costs
+  uint64_t read_ticks = 0;  // cost of one reading
   uint64_t now_ns() {
     ticks += read_ticks;
     return ticks >> kTicksPerNsLog2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// device.h - a simulated device: it takes what its law says for each job, one job after the other.
+// device.h - a simulated device: runs jobs one after the other, each for the time given by its law.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 
 namespace batchplane::sim {
 
-// Owner: one simulation. All stages on all workers that use it share it.
+// Owner: one simulation. Shared by all stages that use it, on all workers.
 class Device {
  public:
   explicit Device(const DeviceSpec& spec);
 
-  // The thread that runs another stage's jobs. Only threads of this machine work side by side.
+  // Returns the thread for another stage's jobs. Only threads of the host work in parallel.
   uint32_t attach() { return n_attached_++ % static_cast<uint32_t>(free_ns_.size()); }
-  // When a job that is handed over now ends: it begins when those before it on its thread have ended.
+  // When a job submitted now ends: it starts after the earlier jobs on its thread.
   uint64_t submit(uint32_t thread, uint32_t n_pkts, uint64_t takes_ns, uint64_t now_ns);
 
-  // As the engine's devices show themselves.
+  // In the form that the engine's devices show.
   [[nodiscard]] Dict show(uint64_t now_ns) const;
   [[nodiscard]] uint64_t busy_ns() const { return busy_ns_; }
 

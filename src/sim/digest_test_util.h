@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// digest_test_util.h - one number for all that a simulation did: every execution, every packet's
-// way, counters and histograms.
+// digest_test_util.h - a digest of everything that a simulation did: every execution, every
+// packet's path, counters and histograms.
 #pragma once
 
 #include <cstdint>
@@ -67,7 +67,7 @@ inline uint64_t digest_of(const Spec& spec, const std::string& controller_name) 
   return digest.value;
 }
 
-// What touches each kind of arithmetic: schedules, random choices, noise, tables, stalls.
+// Scenarios that use each kind of arithmetic: schedules, random choices, noise, tables, stalls.
 inline std::vector<std::pair<std::string, Spec>> digest_scenarios() {
   std::vector<std::pair<std::string, Spec>> all;
   SpecMaker gateway = make_gateway(16, 0);

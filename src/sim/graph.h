@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// graph.h - a pipeline as simulated tasks: the engine's layout over modules without functions.
+// graph.h - a pipeline as simulated tasks: laid out as in the engine, with modules that have no
+// function.
 #pragma once
 
 #include <array>
@@ -23,7 +24,8 @@
 
 namespace batchplane::sim {
 
-// Ready packets, in full batches, above which a task that runs by deadline leaves its input alone.
+// Beyond this many full batches of ready packets, a task that runs by deadline does not poll its
+// input.
 inline constexpr uint32_t kBacklogBatches = 4;
 
 using Executor = exec::Executor<Traits>;
@@ -38,7 +40,7 @@ struct TaskInput {
   bool is_open = true;  // as of the last open_inputs()
   uint64_t batches = 0;
   uint64_t pkts = 0;
-  std::array<uint64_t, kReasons> drops = {};  // what its scheduler did not want, or dropped later
+  std::array<uint64_t, kReasons> drops = {};  // refused by its scheduler, or dropped later
 };
 
 // One task as exec::loop_task runs it.
@@ -47,12 +49,12 @@ struct Task : exec::TaskStorage<Traits> {
   uint32_t worker = 0;
   std::vector<TaskInput> inputs;
   std::vector<exec::HoldBack<Module>> hold_backs;  // ends that may hold back inputs
-  std::vector<uint32_t> modules;                   // by rank; the dead end is not among them
+  std::vector<uint32_t> modules;                   // by rank; without the dead end
   std::unique_ptr<Module> dead_end;
   std::unique_ptr<Executor> executor;
   uint32_t next_input = 0;
   uint64_t polls = 0;                        // that found packets
-  exec::Leftovers<Node, Packet*> leftovers;  // none most of the time
+  exec::Leftovers<Node, Packet*> leftovers;  // usually none
 
   void housekeep(Context& /*ctx*/) {}
   [[nodiscard]] bool has_room(const Node& first, uint32_t loose_rank, const Context& ctx);
@@ -60,13 +62,13 @@ struct Task : exec::TaskStorage<Traits> {
   [[nodiscard]] uint32_t open_inputs(Context& ctx);
   uint32_t poll_one(uint32_t input, Context& ctx, bool is_sampled);
   void flush(Context& /*ctx*/) {}
-  // Runs leftovers while there is room for them. False when that was for none.
+  // Runs leftovers while there is room. False if there was no room at all.
   bool run_leftovers(Context& ctx);
 
  private:
   void enter(Node& first, Packet** pkts, uint32_t n_pkts, Context& ctx, bool is_sampled);
   uint32_t absorb(Context& ctx);
-  // Returns how many that were.
+  // Returns their number.
   uint32_t drop_refused(TaskInput& input, Context& ctx);
 };
 
@@ -74,10 +76,10 @@ struct Edge {
   uint32_t from = 0;  // module
   uint32_t gate = 0;  // or exec::kDropGate
   uint32_t to = 0;
-  std::string text;  // the gate as the pipeline writes it
+  std::string text;  // the gate as written in the pipeline
 };
 
-// Immutable after build, but for what running changes inside.
+// Immutable once built, except for run-time state inside.
 struct Graph {
   std::vector<std::unique_ptr<Module>> modules;  // in the order of the pipeline
   std::map<std::string, uint32_t> index;
@@ -97,13 +99,13 @@ struct Graph {
   [[nodiscard]] telemetry::GraphFacts facts() const;
 };
 
-// Packets that would take this gate of a splitter go to its siblings in turn, and so on wherever
-// they come to without a way of their own. Not back again.
+// Packets for this gate of a splitter go to its siblings in turn, and so on wherever they arrive
+// without a route of their own. Cannot be undone.
 void merge_branch(Graph& graph, uint32_t module, uint32_t gate);
 
-// Throws ConfigError: costs missing, unknown names, cycles, flows that no route leads on or that
-// can never leave.
-// `running`: sources are taken from there, and states of the same flows keep their numbers.
+// Throws ConfigError: missing costs, unknown names, cycles, or flows whose route does not continue
+// or never leaves. `running`: sources are taken from that graph, and path states of the same flows
+// keep their numbers.
 std::unique_ptr<Graph> build_graph(const Spec& spec, PacketPool& pool, Recorder& recorder,
                                    const Graph* running = nullptr);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// graph_build.h - what the steps of build_graph hand to each other.
+// graph_build.h - the data shared by the steps of build_graph.
 #pragma once
 
 #include <vector>
@@ -17,21 +17,22 @@ struct GraphBuild {
   std::vector<uint32_t> worker_of_task = {};
   std::vector<exec::PathAutomaton::Flow> flows = {};
   uint32_t n_traffic_flows = 0;
-  std::vector<bool> is_unit = {};  // per module: where tasks are scheduled explicitly
+  // per module: scheduled as a unit, if its task is scheduled explicitly
+  std::vector<bool> is_unit = {};
 };
 
-// graph_routes.cc: whether an input module is where the source's packets come in.
+// graph_routes.cc: whether the source's packets enter at this input module.
 [[nodiscard]] bool is_input_of(const ModuleSpec& module, const SourceSpec& source);
-// graph_routes.cc: the gate that each traffic flow takes at each module; that it takes one wherever
-// it comes, and leaves at last.
+// graph_routes.cc: sets the gate of each traffic flow at each module. Checks that it has one at
+// every module it reaches, and that it can leave.
 void set_routes(GraphBuild& build);
-// graph_flows.cc: declared paths as gates crossed.
+// graph_flows.cc: turns declared paths into gates.
 void resolve_flows(GraphBuild& build);
-// graph_stages.cc: devices, and the stages that queues of modules with a device have.
+// graph_stages.cc: makes the devices, and the stages of queues whose modules have a device.
 void make_stages(GraphBuild& build);
 // graph_tasks.cc: nodes, queues, targets, path operations, inputs.
 void make_tasks(GraphBuild& build);
-// graph_tasks.cc: what controllers are told of the graph.
+// graph_tasks.cc: makes the controllers' model of the graph.
 void make_model(GraphBuild& build);
 
 }  // namespace batchplane::sim

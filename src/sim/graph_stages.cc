@@ -9,7 +9,7 @@ namespace batchplane::sim {
 void make_stages(GraphBuild& build) {
   Graph& graph = build.graph;
   const PipelineSpec& pipeline = build.spec.pipeline;
-  // What is under way there goes on.
+  // Jobs in progress there continue.
   if (build.running != nullptr) graph.devices = build.running->devices;
   for (const DeviceSpec& device : pipeline.devices) {
     if (!graph.devices.contains(device.name))

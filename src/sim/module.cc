@@ -42,7 +42,7 @@ void run_pass(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept
   if (module.may_drop) drop_ended(ctx, module, pkts, n_pkts);
 }
 
-// What it costs to scatter the batch: nothing while all go one way.
+// Cost of scattering the batch: none if all packets take one gate.
 void charge_scatter(Context& ctx, Module& module, uint32_t n_pkts) {
   if (ctx.loop.split_branch == 0 && ctx.loop.split_pkt == 0) return;
   ++module.stamp;

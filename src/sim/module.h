@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// module.h - a module without a function: it takes its time, and sends packets the way that their
-// flows go.
+// module.h - a module without a function: it takes time and sends packets along their flows'
+// routes.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class Queue;
 enum class Role : uint8_t {
   kInput,    // not a node: a port or source polled by the task
   kPass,     // in-place
-  kRoute,    // splitter: the gate that the packet's flow takes
+  kRoute,    // splitter: by the packet's flow
   kInTurn,   // splitter: round robin
   kRandom,   // splitter: at random
   kEgress,   // terminal where flows end
@@ -32,11 +32,11 @@ enum class Role : uint8_t {
 
 // Owner: the simulation; touched by one simulated worker at a time.
 struct Module {
-  // What a run touches.
+  // Fields used by a run.
   uint64_t batch_ticks = 0;                // cost_per_batch
   uint64_t pkt_ticks = 0;                  // cost_per_pkt
-  const uint64_t* table_ticks = nullptr;   // instead of both: [n] for a batch of n
-  const uint16_t* gate_of_flow = nullptr;  // kRoute; kPass: kDropMark where the flow ends
+  const uint64_t* table_ticks = nullptr;   // replaces both: [n] for a batch of n
+  const uint16_t* gate_of_flow = nullptr;  // kRoute; kPass: kDropMark if the flow ends here
   Role role = Role::kPass;
   bool may_drop = false;  // some flow ends here
   uint16_t n_gates = 0;
@@ -44,8 +44,8 @@ struct Module {
   uint16_t static_flow = 0;
   const uint16_t* flow_of_state = nullptr;
   Queue* queue = nullptr;
-  uint32_t ring = 0;                // of the queue: where packets are put in here
-  uint32_t leg = exec::Leg::kNone;  // that ends at the queue here
+  uint32_t ring = 0;                // of the queue that packets are put into here
+  uint32_t leg = exec::Leg::kNone;  // the leg that ends at the queue here
   Rng rng{1};
 
   static constexpr uint16_t kDropMark = 0xffff;
@@ -55,7 +55,7 @@ struct Module {
   std::vector<uint16_t> gates;
   std::vector<uint64_t> stamps;  // per gate: the last batch that took it
   uint64_t stamp = 0;
-  // Where another branch is merged into these: the gates that take its packets in turn.
+  // If another branch is merged into these: the gates that take its packets in turn.
   std::vector<uint16_t> siblings;
   uint32_t sibling_turn = 0;
   uint16_t merged_gate = kDropMark;
@@ -65,20 +65,20 @@ struct Module {
   CostLaw cost;
 
   void set_cost(const CostLaw& next, uint32_t batch_limit_pkts);
-  // Of a batch; not empty, within the limit.
+  // Cost of a batch that is not empty and within the limit.
   [[nodiscard]] uint64_t ticks_of(uint32_t n_pkts) const {
     return table_ticks != nullptr ? table_ticks[n_pkts] : batch_ticks + pkt_ticks * n_pkts;
   }
 };
 
-// What a run on so many packets takes, noise included, passes on the worker's clock.
+// Advances the worker's clock by the cost of a run on n_pkts, noise included.
 void charge_run(Context& ctx, const Module& module, uint32_t n_pkts);
 
 using RunFunction = exec::Node<Traits>::Run;
 // The function that the executor calls for a module of this role.
 [[nodiscard]] RunFunction run_function(Role role);
 
-// Reasons for a simulated packet's end; drop counters have one slot for each.
+// Why a simulated packet was dropped; drop counters have one slot each.
 enum Reason : uint16_t {
   kRouteEnds,
   kUnconnected,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// packet.h - a packet without bytes, and where packets come from and go back to.
+// packet.h - a packet without bytes, and the pool that packets come from and return to.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace batchplane::sim {
 inline constexpr uint32_t kUntraced = ~0U;
 
 struct Packet {
-  uint64_t entry_ns = 0;       // due, or in the ring
-  uint64_t task_entry_ns = 0;  // put where the present task polls it: bounds its holding
+  uint64_t entry_ns = 0;       // due time, or time put into the ring
+  uint64_t task_entry_ns = 0;  // time put where the present task polls it; age limits count from it
   uint64_t polled_ns = 0;      // taken out of its ring by the present task
   uint32_t flow = 0;           // traffic flow, over all generators
   uint32_t size_bytes = 0;     // on the wire

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// queue.h - a bounded ring between two tasks, whose packets bear the time at which they were put
-// in.
+// queue.h - a bounded ring between two tasks; each packet carries the time at which it was put in.
 #pragma once
 
 #include <algorithm>
@@ -17,15 +16,15 @@
 
 namespace batchplane::sim {
 
-// The ring of one worker that puts packets in. A worker whose clock is behind its producer's sees only what
-// was there at its own time, unless each has a time of its own.
+// The ring of one producing worker. A consumer whose clock is behind the producer's sees only
+// packets that were there at its own time, unless clocks are joined.
 class QueueRing {
  public:
   QueueRing(uint32_t size_pkts, uint32_t credit_pkts, bool holds_back)
       : size_pkts_(size_pkts), credit_pkts_(credit_pkts), holds_back_(holds_back) {}
 
-  // For plans: workers' clocks have nothing to do with each other. Packets do not wait here, there
-  // is room for all, and they are as old where they come to as they were where they left.
+  // For plans, where workers' clocks are independent: packets do not wait in the ring, there is
+  // room for all, and their age is the same on both sides.
   void join_clocks() {
     joins_clocks_ = true;
     size_pkts_ = ~0U;
@@ -33,14 +32,15 @@ class QueueRing {
   }
 
   [[nodiscard]] uint32_t room_pkts() const { return left_of(credit_pkts_); }
-  // Who is held back has polled some that are yet to come: these may fill the ring beyond the credit.
+  // A producer that is held back has already polled packets that are still to come: they may fill
+  // the ring beyond the credit.
   [[nodiscard]] uint32_t space_pkts() const {
     return left_of(holds_back_ ? size_pkts_ : credit_pkts_);
   }
   void set_credit(uint32_t credit_pkts) {
     if (!joins_clocks_) credit_pkts_ = credit_pkts;
   }
-  // False when full.
+  // False if full.
   bool put(Packet* pkt, uint64_t now_ns) {
     if (space_pkts() == 0) {
       ++lost_pkts_;
@@ -50,7 +50,7 @@ class QueueRing {
     return true;
   }
   uint32_t take(Packet** pkts, uint32_t most, uint64_t now_ns) {
-    // The engine's queue asks for a burst, and peeks at the one after it.
+    // Like the engine's queue: read a burst, and peek at the next one.
     if (seen_pkts_ < most) look(now_ns);
     uint32_t n = 0;
     while (n < most && n < seen_pkts_) {
@@ -62,7 +62,7 @@ class QueueRing {
     if (n != 0 && seen_pkts_ < most) look(now_ns);
     return n;
   }
-  // When the next packet can be seen; kNeverNs while empty.
+  // When the next packet becomes visible; kNeverNs while empty.
   [[nodiscard]] uint64_t next_ns() const {
     return slots_.empty() ? ~0ULL : slots_.front().since_ns;
   }
@@ -109,14 +109,14 @@ class QueueRing {
   bool holds_back_;
   bool joins_clocks_ = false;
   std::deque<Slot> slots_;
-  uint32_t seen_pkts_ = 0;  // by its consumer, when it looked last
+  uint32_t seen_pkts_ = 0;  // by its consumer, at its last look
   uint64_t lost_pkts_ = 0;
   RingFill fill_;
 };
 
-// A ring for each worker that puts packets in; they take turns, so that none starves another. With a
-// scheduler they are its mailboxes: all that is there goes in, and comes out when it is its turn. With a stage
-// that one takes from them, and is polled.
+// One ring per producing worker, polled in turn so that none starves another. If the queue has a
+// scheduler, the rings are its mailboxes: every packet enters it and comes out in its order. If the
+// queue has a stage, the stage takes from the rings and is polled instead.
 class Queue {
  public:
   Queue(uint32_t size_pkts, uint32_t credit_pkts, bool holds_back)
@@ -127,16 +127,16 @@ class Queue {
         holds_back_(false),
         scheduler_(make_scheduler(spec)) {}
 
-  // Null where there is none, or none that is in use.
+  // Null if there is none in use.
   [[nodiscard]] Scheduler* scheduler() { return scheduler_.get(); }
   [[nodiscard]] const Scheduler* scheduler() const { return scheduler_.get(); }
 
-  // Null where there is none.
+  // Null if there is none.
   [[nodiscard]] Stage* stage() { return stage_.get(); }
   [[nodiscard]] const Stage* stage() const { return stage_.get(); }
   void set_stage(std::unique_ptr<Stage> stage) { stage_ = std::move(stage); }
 
-  // The number of a further ring.
+  // Returns the number of the new ring.
   uint32_t add_ring() {
     rings_.emplace_back(size_pkts_, credit_pkts_, holds_back_);
     return static_cast<uint32_t>(rings_.size() - 1);
@@ -147,7 +147,7 @@ class Queue {
     credit_pkts_ = credit_pkts;
     for (QueueRing& ring : rings_) ring.set_credit(credit_pkts);
   }
-  // Plans know no link: a scheduler has nothing to do there.
+  // Plans have no link, so a scheduler does nothing in them.
   void join_clocks() {
     for (QueueRing& ring : rings_) ring.join_clocks();
     scheduler_.reset();
@@ -167,7 +167,7 @@ class Queue {
     }
     return 0;
   }
-  // With a scheduler: what mailboxes hold, as far as it can be seen by now.
+  // If there is a scheduler: takes what is visible in the mailboxes by now.
   void take_in(uint64_t now_ns) {
     scheduler_->begin_round(now_ns);
     constexpr uint32_t kAtOnce = 32;
@@ -178,7 +178,7 @@ class Queue {
       }
     }
   }
-  // When the next packet can be seen; kNeverNs while empty.
+  // When the next packet becomes visible; kNeverNs while empty.
   [[nodiscard]] uint64_t next_ns() const {
     uint64_t next_ns = scheduler_ == nullptr ? ~0ULL : scheduler_->next_ns();
     for (const QueueRing& ring : rings_) next_ns = std::min(next_ns, ring.next_ns());
@@ -204,8 +204,8 @@ class Queue {
     for (QueueRing& ring : rings_) ring.begin_fill_period();
   }
 
-  // Where another graph takes the place of the queue's: it goes on in another object, as it is, or hands out
-  // what waits.
+  // When another graph replaces the queue's: its contents move on to another object as they are, or
+  // the waiting packets are handed out.
   void take_over(Queue& old) {
     rings_ = std::move(old.rings_);
     next_ = old.next_;
@@ -213,7 +213,7 @@ class Queue {
     scheduler_ = std::move(old.scheduler_);
     stage_ = std::move(old.stage_);
   }
-  // The same where others put packets in than before.
+  // The same if the producers have changed.
   void take_over_stage(Queue& old) {
     stage_ = std::move(old.stage_);
     old.take_everything([this](Packet* pkt) { stage_->carry(pkt); });
@@ -235,7 +235,7 @@ class Queue {
  private:
   const uint32_t size_pkts_;
   uint32_t credit_pkts_;
-  const bool holds_back_;  // who fills it
+  const bool holds_back_;  // its producers
   std::vector<QueueRing> rings_;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<Stage> stage_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// recorder.h - what happened, one by one: releases and executions of modules, and the way of single
+// recorder.h - records single events: releases and executions of modules, and the path of single
 // packets.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace batchplane::sim {
 
-// A module's function ran on a batch. `cause`: exec::Cause, or kNoCause.
+// One execution of a module on a batch. `cause`: exec::Cause, or kNoCause.
 struct Execution {
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
@@ -28,24 +28,24 @@ struct PacketRecord {
   bool is_dropped = false;
 };
 
-// One module on the way of one packet.
+// One module on the path of one packet.
 struct Hop {
   uint32_t packet = 0;
   uint32_t module = 0;
-  uint64_t arrive_ns = 0;  // in the module's buffer or queue; start_ns where it passed by pointer
+  uint64_t arrive_ns = 0;  // in the module's buffer or queue; start_ns if it was passed by pointer
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
   uint32_t batch_pkts = 0;
 };
 
-// How long packets had been in their task when a module's buffer released them.
+// Time that packets had spent in their task when a module's buffer released them.
 struct ReleaseAges {
   uint64_t releases = 0;
   uint64_t pkts = 0;
   uint64_t worst_ns = 0;
 };
 
-// Owner: one simulation. Records stop when they reach their limits.
+// Owner: one simulation. Recording stops at its limits.
 class Recorder {
  public:
   void limit(uint64_t max_packets, uint64_t max_executions) {
@@ -58,13 +58,13 @@ class Recorder {
     return max_packets_ != 0 || max_executions_ != 0 || !ages.empty();
   }
 
-  // Ages at release from now on, of modules 0 .. n_modules - 1.
+  // Records ages at release from now on, for modules 0 .. n_modules - 1.
   void watch_ages(size_t n_modules) { ages.assign(n_modules, {}); }
 
   void add_execution(const Execution& execution) {
     if (executions.size() < max_executions_) executions.push_back(execution);
   }
-  // The number of a new packet, or kUntraced when there are enough.
+  // Returns the number of a new packet, or kUntraced once there are enough.
   uint32_t add_packet(const PacketRecord& record) {
     if (!wants_packets()) return kUntraced;
     packets.push_back(record);
@@ -82,7 +82,7 @@ class Recorder {
   std::vector<Execution> executions;
   std::vector<PacketRecord> packets;
   std::vector<Hop> hops;
-  std::vector<ReleaseAges> ages;  // per module; empty while they are not watched
+  std::vector<ReleaseAges> ages;  // per module; empty while not recorded
 
  private:
   uint64_t max_packets_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// scheduler.h - the packet scheduler of the module `egress` in virtual time: the discipline, link and bounds of
-// the engine's, over packets without bytes.
+// scheduler.h - the packet scheduler of `egress` in virtual time: the engine's discipline, link and
+// bounds, over packets without bytes.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +22,17 @@ class Scheduler {
     Packet* pkt;
     egress::Enqueued why;
   };
-  // What a flow was promised and got.
+  // A flow's guarantee and its refused packets.
   struct Flow {
     bool is_known = false;
     uint64_t refused_pkts = 0;  // since take_promises()
-    egress::Bound bound;        // without rounds of the arbiter
+    egress::Bound bound;        // without the arbiter's rounds
   };
 
   explicit Scheduler(const SchedulerSpec& spec);
   virtual ~Scheduler() = default;
 
-  // Which of its flows each flow of the traffic belongs to.
+  // Maps each traffic flow to a flow of the scheduler.
   void set_flows(std::vector<uint32_t> flow_of_traffic) {
     flow_of_traffic_ = std::move(flow_of_traffic);
   }
@@ -44,8 +44,8 @@ class Scheduler {
   [[nodiscard]] uint32_t n_flows() const { return static_cast<uint32_t>(flows_.size()); }
 
   virtual void begin_round(uint64_t now_ns) = 0;
-  // Of packets that came in a state of the paths, and may still belong to several declared flows: the flow with
-  // the longest bound. Tells each, and forgets them.
+  // Reports, for packets that arrived in one path state and may still belong to several declared
+  // flows, the flow with the longest bound; then forgets them.
   template <class Use>
   void take_promises(Use use) {
     for (uint32_t state = 0; state < promised_.size(); ++state) {
@@ -55,7 +55,7 @@ class Scheduler {
     for (Flow& flow : flows_) flow.refused_pkts = 0;
   }
 
-  // What it does not want lies in refused(), for the caller to drop.
+  // Refused packets are in refused(), for the caller to drop.
   void put(Packet* pkt, uint64_t at_ns);
   virtual uint32_t release(Packet** pkts, uint32_t most, uint64_t now_ns) = 0;
   std::vector<Refused>& refused() { return refused_; }
@@ -64,7 +64,7 @@ class Scheduler {
   [[nodiscard]] virtual uint64_t next_ns() const = 0;
   [[nodiscard]] virtual uint32_t held_pkts() const = 0;
   [[nodiscard]] virtual uint32_t held_pkts(uint32_t flow) const = 0;
-  // The next packet whatever the link says; nullptr when there is none.
+  // The next packet regardless of the link; nullptr if there is none.
   virtual Packet* drain() = 0;
 
  protected:
@@ -79,11 +79,11 @@ class Scheduler {
   static constexpr uint32_t kNobody = ~0U;
 
   std::vector<Flow> flows_;         // by number
-  std::vector<uint32_t> promised_;  // by state of the paths
+  std::vector<uint32_t> promised_;  // by path state
   std::vector<Refused> refused_;
 };
 
-// Throws ConfigError for what the discipline refuses.
+// Throws ConfigError if the discipline refuses the parameters.
 std::unique_ptr<Scheduler> make_scheduler(const SchedulerSpec& spec);
 
 }  // namespace batchplane::sim

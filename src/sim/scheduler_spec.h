@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// scheduler_spec.h - what a simulated `egress` schedules, in numbers only: what the daemon has made of names,
-// files and defaults.
+// scheduler_spec.h - the scheduler of a simulated `egress` in numbers only, after the daemon has
+// resolved names, files and defaults.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,11 @@ struct SchedulerSpec {
   uint64_t rate_bps = 0;  // of the link; 0: no limit
   egress::Framing framing;
   egress::Capacity capacity;
-  uint32_t mailbox_pkts = 1024;  // of each worker that puts packets in
+  uint32_t mailbox_pkts = 1024;                                // per producing worker
   std::vector<std::pair<uint32_t, egress::FlowParams>> flows;  // number, params
-  // With `tree`.
+  // For `tree`.
   egress::TreeCapacity tree;
-  std::vector<Node> nodes;  // parents before their children, without the link
+  std::vector<Node> nodes;  // parents before children, without the root
 };
 
 // Throws ConfigError.

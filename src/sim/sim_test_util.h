@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// sim_test_util.h - small pipelines for tests: a row of modules, a tree, a gateway.
+// sim_test_util.h - small pipelines for tests: a chain of modules, a tree, a gateway.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace batchplane::sim {
 
-// Builds a specification edge by edge; every module gets the cost given with it.
+// Builds a specification edge by edge; each module has the cost given with it.
 class SpecMaker {
  public:
   explicit SpecMaker(uint32_t batch_pkts = 32) {
@@ -46,7 +46,7 @@ class SpecMaker {
     for (size_t i = 0; i + 1 < names.size(); ++i) edge(names[i], names[i + 1]);
     return *this;
   }
-  // A declared flow and traffic of the same name that takes the gates of `route`.
+  // A declared flow, and traffic of the same name that takes the gates of `route`.
   SpecMaker& flow(const std::string& name, std::vector<std::string> path, FlowRoute route,
                   uint64_t slo_ns = 0, double weight = 1) {
     spec_.pipeline.flows.push_back({name, std::move(path), slo_ns});
@@ -61,7 +61,7 @@ class SpecMaker {
   Spec spec_;
 };
 
-// in -> split -> n leaves, each with an end; the flows take turns.
+// in -> split -> n leaves, each followed by an end; flows arrive in turn.
 inline SpecMaker make_tree(uint32_t n_leaves, double per_batch_ns, double per_pkt_ns,
                            uint32_t trigger_pkts = 0, double split_ns = 0) {
   SpecMaker maker;
@@ -76,7 +76,7 @@ inline SpecMaker make_tree(uint32_t n_leaves, double per_batch_ns, double per_pk
   return maker;
 }
 
-// A gateway as pipelines/gateway.yaml lays it out, with costs like those measured.
+// A gateway laid out as in pipelines/gateway.yaml, with costs close to measured ones.
 inline SpecMaker make_gateway(uint32_t n_hops, uint32_t trigger_pkts) {
   SpecMaker maker;
   maker.module("type_check", "ether_type", 2, 0.5).module("l2", "l2_table", 4, 1.5);

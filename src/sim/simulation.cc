@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// simulation.cc - what a simulation is made of: workers with clocks and costs, executors, and what
-// these are told of work and budgets.
+// simulation.cc - the parts of a simulation: workers with clocks and costs, executors, and their
+// weights and budgets.
 #include "sim/simulation.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // simulation.h - a pipeline in virtual time: the engine's executor, loop and meters over packets
-// without bytes, whose modules take exactly what they are said to cost.
+// without bytes; modules take exactly their specified costs.
 //
-// Same specification, same seed: same result, to the byte.
+// The same specification and seed give the same result, byte for byte.
 #pragma once
 
 #include <memory>
@@ -26,64 +26,63 @@ class Simulation {
   ~Simulation();
 
   [[nodiscard]] uint64_t now_ns() const { return now_ns_; }
-  // Runs every worker until its clock has reached until_ns; the last loop may end later.
+  // Runs every worker until its clock reaches until_ns; its last loop may end later.
   void run_until(uint64_t until_ns);
-  // One loop of a worker, while the others wait, from `from_ns` on: for who gives the interleaving. Returns
-  // when it ended.
+  // Runs one loop of a worker from `from_ns` on while the others wait, for callers that control the
+  // interleaving. Returns its end time.
   uint64_t loop_alone(uint32_t worker, uint64_t from_ns);
-  // Lets what is inside leave, after the generators were switched off: at the end, once.
+  // Lets packets inside leave after the generators were switched off. Only once, at the end.
   void drain();
 
-  // For plans (simulation_rounds.cc), instead of run_until. Before the first round: inputs are
-  // never empty from now on, and nothing but work takes time. The busiest source of a task fills
-  // every poll, the others bring what comes meanwhile.
+  // For plans (simulation_rounds.cc), instead of run_until. Call it before the first round: from
+  // then on inputs are never empty, and only work takes time. The busiest source of a task fills
+  // every poll; the others bring what arrives meanwhile.
   void saturate();
-  // So many polls of every source; what went into rings is polled by the tasks behind before
-  // anything else comes. Each worker's clock is its own; the time that has passed is that of the
-  // one that had most to do.
+  // Polls every source `rounds` times. Packets in rings are polled by the next tasks before any
+  // others arrive. Workers' clocks are independent; elapsed time is that of the busiest worker.
   void run_rounds(uint32_t rounds);
   // See sim::merge_branch.
   void merge_branch(uint32_t module, uint32_t gate);
 
-  // What the daemon tells: the same type, the same JSON. Closes the flows' epoch.
+  // The same type and JSON as the daemon's snapshot. Closes the flows' epoch.
   exec::Snapshot snapshot(bool with_fine);
   // "runtime", "buffers", "flows", "drops", "graph", "generators", "tables". Throws ConfigError.
   Value show(const std::string& what);
   // Packets in rings, buffers and queues.
   [[nodiscard]] uint64_t held_pkts() const;
 
-  // What controllers are told; differences since the last call.
+  // The controllers' view of the period: differences since the last call.
   exec::PeriodSnapshot period();
   [[nodiscard]] const exec::ControlModel& model() const { return graph_->model; }
-  // Throws ConfigError when a change names no module, or a trigger is out of range: then none is
-  // made.
+  // Throws ConfigError, and changes nothing, if a change names no module or a trigger is out of
+  // range.
   void apply(const exec::Decision& decision);
 
-  // Parts of the graph go on on other workers, as Engine::move has it. What is numbered by modules and
-  // tasks is numbered anew: modules as the pipeline has them keep their numbers. Throws ConfigError.
+  // Moves parts of the graph to other workers, like Engine::move. Modules and tasks are renumbered,
+  // but modules of the pipeline keep their numbers. Throws ConfigError.
   void move(const std::vector<PartMove>& moves);
-  // How often that was done.
+  // Number of such moves.
   [[nodiscard]] uint64_t graph_number() const { return graph_number_; }
 
-  // Live edits, as the daemon takes them. All throw ConfigError and change nothing when they cannot
-  // be made.
+  // Live edits, as in the daemon. All throw ConfigError and change nothing if they are invalid.
   void set_slo(const std::string& flow, uint64_t slo_ns);
   void set_cost(const std::string& module, const CostLaw& cost);
   void set_idle_hold(bool is_hold) { is_idle_hold_ = is_hold; }
   [[nodiscard]] bool is_idle_hold() const { return is_idle_hold_; }
   [[nodiscard]] Source& source(const std::string& name);
-  // Of all traces that are replayed: what no worker has taken yet.
+  // Packets of replayed traces that no worker has taken yet.
   [[nodiscard]] uint64_t unreplayed_pkts() const;
-  // The worker does nothing for that long, from its present loop on.
+  // Stalls the worker for that long after its present loop.
   void stall(uint32_t worker, uint64_t length_ns);
   [[nodiscard]] uint32_t trigger_pkts(uint32_t module);
   void set_percentile(double percentile) { percentile_ = percentile; }
 
-  // Off: every idle loop is run by itself. Nothing but the time that it takes may change.
+  // If off, every idle loop is simulated. Results must be the same either way.
   void set_idle_skipping(bool is_on) { skips_idle_ = is_on; }
 
   [[nodiscard]] Recorder& recorder() { return recorder_; }
-  // After the recorder's limits changed: every run is instrumented while anything is recorded.
+  // To be called after the recorder's limits change: while anything is recorded, every run is
+  // instrumented.
   void update_recording();
   [[nodiscard]] const Graph& graph() const { return *graph_; }
   [[nodiscard]] const PacketPool& pool() const { return pool_; }
@@ -122,12 +121,12 @@ class Simulation {
   Recorder recorder_;
   std::unique_ptr<Graph> graph_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<Source*> closed_loops_;  // by traffic flow; empty where no source is one
+  std::vector<Source*> closed_loops_;  // by traffic flow; empty if no source is a closed loop
   exec::FlowBook flows_;
   std::vector<uint64_t> slo_ns_;          // per declared flow
   exec::PeriodSnapshot last_;             // cumulative counters at the last period
-  std::vector<exec::DemandBook> demand_;  // of all tasks' inputs
-  uint64_t sent_before_pkts_ = 0;         // by meters of older graphs
+  std::vector<exec::DemandBook> demand_;  // one per input, over all tasks
+  uint64_t sent_before_pkts_ = 0;         // from meters of earlier graphs
   uint64_t graph_number_ = 0;
   uint64_t now_ns_ = 0;
   uint64_t previous_ns_ = 0;

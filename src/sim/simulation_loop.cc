@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// simulation_loop.cc - how virtual time goes on: the worker that is behind loops as the engine's
-// do, and jumps over loops in which nothing can happen.
+// simulation_loop.cc - advances virtual time: the worker that is furthest behind runs the engine's
+// loop, and jumps over loops in which nothing can happen.
 #include <algorithm>
 
 #include "sim/simulation.h"

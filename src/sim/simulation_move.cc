@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// simulation_move.cc - parts of the graph go on on other workers, as the engine moves them.
+// simulation_move.cc - moves parts of the graph to other workers, as the engine does.
 #include <algorithm>
 
 #include "sim/simulation.h"
@@ -64,7 +64,7 @@ void Simulation::move(const std::vector<PartMove>& moves) {
   ++graph_number_;
 }
 
-// Who gives or takes waits for the others, and all for what has to be done.
+// Workers that give or take parts wait for each other, and then for the move itself.
 void Simulation::stand_still(const std::vector<bool>& is_involved) {
   uint64_t ticks = 0;
   for (size_t w = 0; w < workers_.size(); ++w) {

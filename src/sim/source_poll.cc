@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// source_poll.cc - what a poll takes out of the ring, when the next one will find something, and
-// what there is to do.
+// source_poll.cc - takes packets from the ring for a poll, finds when the next poll will find any,
+// and counts the demand.
 #include <algorithm>
 
 #include "sim/clock.h"
@@ -73,7 +73,7 @@ exec::InputCounts Source::demand(uint64_t taken_pkts, uint64_t now_ns) {
   return {taken_pkts, {n_ring_ + fits, spec_.ring_pkts, fill_}, {lost_pkts, due - fits}};
 }
 
-// What waited for room is put there now.
+// Packets that waited for room are put there now.
 void Source::note_room(uint64_t now_ns) {
   if (was_full_ && !spec_.is_inline) produce(now_ns);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// source_produce.cc - what the generator puts into the ring, and when.
+// source_produce.cc - which packets the generator puts into the ring, and when.
 #include <algorithm>
 #include <functional>
 
@@ -123,7 +123,7 @@ void Source::put_returned(uint64_t now_ns) {
   }
 }
 
-// A hole delays what is being made, and else the next look.
+// A stall delays the packets being made, or else the next look.
 void Source::take_stalls(uint64_t now_ns) {
   while (stalls_.next_ns() <= now_ns) {
     const uint64_t begin_ns = stalls_.next_ns();

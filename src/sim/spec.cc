@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// spec.cc - reads a simulation from plain values and refuses what makes no sense.
+// spec.cc - reads a simulation from plain values and refuses invalid ones.
 #include "sim/spec.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// spec.h - what a simulation is made of: the pipeline as the daemon reads it, costs, routes and
-// traffic.
+// spec.h - the specification of a simulation: the pipeline as the daemon reads it, costs, routes
+// and traffic.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace batchplane::sim {
 
-// What a loop costs beside the modules; see sim::LoopCosts.
+// Costs of a loop outside the modules; see sim::LoopCosts.
 struct LoopSpec {
   double poll_per_batch_ns = 0;
   double poll_per_pkt_ns = 0;
@@ -39,8 +39,8 @@ struct LoopSpec {
   double clock_read_ns = 0;
 };
 
-// Where a traffic flow goes: the gate at each module whose choice is by flow. kDrop: it ends there. At a
-// scheduler: the number of its flow.
+// Route of a traffic flow: the gate at each module that chooses by flow, kDrop where the flow ends,
+// and at a scheduler its flow number.
 using FlowRoute = std::map<std::string, std::string>;
 inline constexpr const char* kDropGateText = "drop";
 
@@ -49,7 +49,7 @@ struct Spec {
   std::map<std::string, CostLaw> costs;             // by module
   std::map<std::string, SchedulerSpec> schedulers;  // by module of kind egress
   std::map<std::string, StageSpec> stages;          // by module with a device
-  uint64_t move_ns = 0;                             // that workers stand still for a move
+  uint64_t move_ns = 0;                             // time that workers stop for a move
   LoopSpec loop;
   std::vector<SourceSpec> sources;
   std::vector<std::vector<FlowRoute>> routes;  // [source][flow]
@@ -61,12 +61,12 @@ struct Spec {
 // By source.
 using Traces = std::map<std::string, TraceArrivals>;
 
-// The canonical JSON with a key `simulation`, as docs/simulator.md describes it. `traces` are those
-// that are not in there. Throws ConfigError for the first mistake.
+// Reads canonical JSON with a key `simulation`, as described in docs/simulator.md. `traces` adds
+// those that are not in the JSON. Throws ConfigError for the first mistake.
 Spec parse_spec(const Value& value, Traces traces = {});
 
-// What the simulator knows of kinds of modules by their names; of others it knows only their edges.
-// `pipeline`: after add_stages(), or without devices.
+// Module kinds that the simulator knows by name; of others it knows only the edges. `pipeline`:
+// after add_stages(), or without devices.
 [[nodiscard]] Kinds simulated_kinds(const PipelineSpec& pipeline);
 
 }  // namespace batchplane::sim

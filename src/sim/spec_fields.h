@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// spec_fields.h - single values of a specification, each refused in one line when it makes no
-// sense.
+// spec_fields.h - reads single values of a specification; an invalid one is refused with a one-line
+// message.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ inline std::string text(const Value& from, const std::string& key, const std::st
                     near.empty() ? "" : "did you mean '" + near + "'?");
 }
 
-// One of a few words; the first stands where none is given.
+// One of several words; defaults to the first.
 inline size_t choice(const Value& from, const std::string& key,
                      const std::vector<std::string>& words, const std::string& where) {
   const std::string word = text(from, key, words.front());

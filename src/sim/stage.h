@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stage.h - a simulated module on a device: what offload::Stage does with batches, in virtual time.
+// stage.h - a simulated module on a device: does to batches what offload::Stage does, in virtual
+// time.
 #pragma once
 
 #include <array>
@@ -19,13 +20,13 @@ namespace batchplane::sim {
 
 class Queue;
 
-// Instead of the name of a device: the worker that polls the stage.
+// Used in place of a device name: the worker that polls the stage.
 inline constexpr const char* kInlinePlace = "inline";
 
 struct StageSpec {
   struct Place {
     std::string device;
-    BatchLaw law;  // of a device; inline it is the module's cost
+    BatchLaw law;  // of a device; inline, the module's cost applies
     double share = 0;
   };
   std::vector<Place> places;
@@ -46,16 +47,17 @@ class Stage {
 
   Stage(const StageSpec& spec, std::vector<Place> places, uint32_t engine_batch_pkts);
 
-  // Takes in what the queue's rings hold, hands over what is due, gives out what is done.
+  // Takes packets from the queue's rings, submits batches that are due, and returns finished
+  // packets.
   uint32_t poll(Queue& queue, Context& ctx, Packet** pkts, uint32_t max);
-  // When a poll does something next. `ring_ns`: when the rings have something to be seen.
+  // When a poll will next do anything. `ring_ns`: when the rings have a visible packet.
   [[nodiscard]] uint64_t next_ns(uint64_t ring_ns) const;
-  // Out of the rings, and not given out.
+  // Packets taken from the rings and not yet returned.
   [[nodiscard]] uint64_t inside_pkts() const { return inside_pkts_; }
   [[nodiscard]] uint32_t max_inside_pkts() const { return (spec_.depth + 1) * most_pkts(); }
-  // At the end: nothing waits for more packets.
+  // At the end: batches no longer wait to fill.
   void drain() { is_draining_ = true; }
-  // What waited in rings that are no more: it goes before everything that is yet to be taken in.
+  // Packets from rings that no longer exist: they go before everything still to be taken in.
   void carry(Packet* pkt) {
     carried_.push_back(pkt);
     ++inside_pkts_;
@@ -65,7 +67,7 @@ class Stage {
     inline_.set_cost(cost, batch_limit_pkts);
   }
   [[nodiscard]] const CostLaw& cost() const { return inline_.cost; }
-  // As the engine's `show tables` has it. `queue_held_pkts`, `lost_pkts`: of its rings.
+  // In the form of the engine's `show tables`. `queue_held_pkts`, `lost_pkts`: of its rings.
   [[nodiscard]] Dict show(uint64_t now_ns, uint64_t queue_held_pkts, uint64_t lost_pkts) const;
 
  private:
@@ -83,7 +85,7 @@ class Stage {
     uint64_t run_ns = 0;
   };
 
-  // What is there already need not wait for the next batch, up to one of the engine's.
+  // Packets already there need not wait for the next batch, up to one engine batch.
   [[nodiscard]] uint32_t most_pkts() const {
     return std::max(spec_.batch_pkts, std::min(engine_batch_pkts_, spec_.max_batch_pkts));
   }
@@ -101,14 +103,14 @@ class Stage {
   const std::vector<Place> places_;
   const uint32_t engine_batch_pkts_;
   std::vector<uint32_t> threads_;  // of the devices, by place
-  Module inline_;                  // what a run on the worker costs
+  Module inline_;                  // cost of a run on the worker
   bool is_draining_ = false;
 
   std::deque<Packet*> carried_;
   std::vector<Packet*> forming_;
-  uint64_t forming_since_ns_ = exec::kNeverNs;  // the oldest task entry in there
+  uint64_t forming_since_ns_ = exec::kNeverNs;  // earliest task entry in the forming batch
   std::deque<Job> under_way_;                   // oldest first
-  // Packets given to each place over its share: the least is next.
+  // Packets given to each place over its share: the smallest is next.
   std::vector<double> pass_;
   double virtual_pass_ = 0;
 

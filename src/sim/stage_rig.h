@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stage_rig.h - for tests: a simulated stage with its queue, polled when the test says so.
+// stage_rig.h - for tests: a simulated stage with its queue, polled under the test's control.
 #pragma once
 
 #include <memory>
@@ -32,7 +32,8 @@ class StageRig {
       (void)queue_.put(0, pkts_.back().get(), at_ns);
     }
   }
-  // Numbers of the packets that come out, from 0 in the order in which they were put in.
+  // Numbers of the packets that come out; packets are numbered from 0 in the order they were put
+  // in.
   std::vector<uint32_t> poll(uint64_t at_ns) {
     ctx_.clock.ticks = at_ns << kTicksPerNsLog2;
     std::vector<Packet*> out(engine_batch_pkts_);
@@ -41,7 +42,7 @@ class StageRig {
     for (const Packet* pkt : out) numbers.push_back(pkt->flow);
     return numbers;
   }
-  // After a poll: when the next one does something.
+  // After a poll: when the next poll does anything.
   [[nodiscard]] uint64_t next_ns() const { return queue_.next_ns(); }
   [[nodiscard]] uint64_t now_ns() const { return ctx_.clock.ticks >> kTicksPerNsLog2; }
   [[nodiscard]] Dict show() const { return std::as_const(*queue_.stage()).show(now_ns(), 0, 0); }
@@ -59,7 +60,7 @@ class StageRig {
   uint32_t next_ = 0;
 };
 
-// On one device.
+// A stage on one device.
 inline StageSpec stage_on(const std::string& device, BatchLaw law, uint32_t batch_pkts) {
   StageSpec spec;
   spec.places = {{device, law, 1}};

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stalls.h - holes in a core's time, as real machines have them: Poisson, lengths drawn from a
-// list.
+// stalls.h - stalls of a core, as on real machines: Poisson arrivals, lengths drawn from a list.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +21,9 @@ class Stalls {
   Stalls(StallSpec spec, uint64_t seed) : spec_(std::move(spec)), rng_(seed) {
     if (spec_.rate_per_s > 0) next_ns_ = gap_ns();
   }
-  // When the next one begins; never when there are none.
+  // Start of the next stall; never if there are none.
   [[nodiscard]] uint64_t next_ns() const { return next_ns_; }
-  // Its length; on to the one after it.
+  // Returns its length and moves on to the next one.
   uint64_t take() {
     const uint64_t length_ns =
         spec_.lengths_ns[rng_.below(static_cast<uint32_t>(spec_.lengths_ns.size()))];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// swap.h - from one graph of a simulation to the next, as core/engine/swap.h does it for the engine: what
-// each node goes on with, and what comes before anything that is polled.
+// swap.h - moves a simulation from one graph to the next, as core/engine/swap.h does for the
+// engine: state and held packets of each node, and leftover packets to be run before anything is
+// polled.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +14,14 @@
 
 namespace batchplane::sim {
 
-// Both graphs live on as long as it does.
+// Both graphs must outlive it.
 class Swap {
  public:
   Swap(Graph& from, Graph& to);
 
-  // Workers that give or take.
+  // Workers that hand over or receive anything.
   [[nodiscard]] std::vector<bool> involved() const;
-  // Once the tasks of the next graph have their executors.
+  // To be called once the tasks of the next graph have their executors.
   void carry();
 
  private:
@@ -29,11 +30,11 @@ class Swap {
     uint32_t rank = 0;
     [[nodiscard]] Node& node() const { return task->nodes[rank]; }
   };
-  // What waits where nobody will poll it any more.
+  // Packets waiting where nobody will poll them any more.
   struct Source {
-    Queue* queue = nullptr;         // filled from elsewhere than before, or gone
+    Queue* queue = nullptr;         // gone, or filled from elsewhere than before
     std::vector<uint32_t> fillers;  // modules whose buffers go with it
-    Task* task = nullptr;           // or: left by an earlier move
+    Task* task = nullptr;           // or: leftovers of an earlier move
     const Node* first = nullptr;    // there
   };
   using Senders = std::map<std::string, uint32_t>;  // by module and ring: a worker

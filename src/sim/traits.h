@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// traits.h - the simulator's answers to what the executor asks of packets and clock.
+// traits.h - the packet and clock operations that the executor needs, for the simulator.
 #pragma once
 
 #include "base/rng.h"
@@ -13,20 +13,20 @@
 
 namespace batchplane::sim {
 
-// What a loop costs beside the modules, in ticks.
+// Costs of a loop outside the modules, in ticks.
 struct LoopCosts {
   uint64_t poll = 0;           // a poll that found packets
-  uint64_t poll_pkt = 0;       // and each of them
-  uint64_t far_poll = 0;       // a poll of what a generator brings, in addition
-  uint64_t far_pkt = 0;        // and each packet of it
+  uint64_t poll_pkt = 0;       // per packet of it
+  uint64_t far_poll = 0;       // extra cost of a poll from a generator
+  uint64_t far_pkt = 0;        // extra cost per packet of it
   uint64_t far_early_pkt = 0;  // and more for each of the first kFarEarlyPkts
-  uint64_t empty_poll = 0;     // a loop that found none
+  uint64_t empty_poll = 0;     // a loop that found no packets
   uint64_t firing = 0;         // a buffer releases
-  uint64_t firing_pkt = 0;     // and each packet that it held
-  uint64_t split_branch = 0;   // each branch beyond the first that a batch is scattered over
-  uint64_t split_pkt = 0;      // each packet of a batch that is scattered
-  uint64_t hop_pkt = 0;        // into a ring between tasks
-  uint64_t egress_pkt = 0;     // metered at an egress
+  uint64_t firing_pkt = 0;     // per packet that it held
+  uint64_t split_branch = 0;   // per branch beyond the first that a batch is scattered over
+  uint64_t split_pkt = 0;      // per packet of a scattered batch
+  uint64_t hop_pkt = 0;        // per packet put into a ring between tasks
+  uint64_t egress_pkt = 0;     // per packet metered at an egress
 };
 
 class Source;
@@ -35,13 +35,13 @@ struct Context : exec::Context<Packet*> {
   Clock clock;
   LoopCosts loop;
   PacketPool* pool = nullptr;
-  Source* const* closed_loops = nullptr;  // by traffic flow; null where there are none
+  Source* const* closed_loops = nullptr;  // by traffic flow; null if there are none
   exec::FlowMeter* meter = nullptr;
   Recorder* recorder = nullptr;
-  double noise_sigma = 0;  // of a factor on each execution's cost
+  double noise_sigma = 0;  // of the random factor on each execution's cost
   Rng noise{1};
   uint64_t chain_start_ticks = 0;  // instrumented runs
-  uint8_t cause = exec::kNoCause;  // instrumented runs: why a buffer released what runs now
+  uint8_t cause = exec::kNoCause;  // instrumented runs: why a buffer released the present batch
 
   // The packet has left.
   void end(Packet* pkt) {

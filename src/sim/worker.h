@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// worker.h - one simulated core: its clock, the tasks that it loops, and how often an idle one
-// would have looked.
+// worker.h - one simulated core: its clock, its tasks, and how often it would have polled while
+// idle.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace batchplane::sim {
 
-// How many whole steps a time takes. A step keeps its length for long: its reciprocal is kept,
-// since a division takes as long as the rest of a jump.
+// Number of whole steps in a time. Steps rarely change their length, so the reciprocal is kept: a
+// division takes as long as the rest of a jump.
 class StepCount {
  public:
   [[nodiscard]] uint64_t in(uint64_t ticks, uint64_t step_ticks) {
@@ -24,7 +24,7 @@ class StepCount {
       step_ticks_ = step_ticks;
       per_tick_ = 1.0 / static_cast<double>(step_ticks);
     }
-    // Beyond this rounding could miss by more than one.
+    // Beyond this, rounding could be off by more than one.
     if (ticks >= 1ULL << 50) [[unlikely]]
       return (ticks - 1) / step_ticks + 1;
     auto steps = static_cast<uint64_t>(static_cast<double>(ticks) * per_tick_);
@@ -37,7 +37,7 @@ class StepCount {
   double per_tick_ = 0;
 };
 
-// Its clock runs ahead of those of others by one loop at most.
+// Its clock is at most one loop ahead of the others'.
 struct Worker {
   Context ctx;
   std::vector<Task*> tasks;
@@ -45,8 +45,8 @@ struct Worker {
   exec::WorkerStats stats;
   std::unique_ptr<exec::FlowMeter> meter;
   exec::LoopTimes loop_times;
-  exec::LoopTimes period_loop_times;  // as of the last period
-  uint64_t period_gaps = 0;           // so, too
+  exec::LoopTimes period_loop_times;  // at the end of the last period
+  uint64_t period_gaps = 0;           // likewise
   uint64_t period_gap_ns = 0;
   uint64_t idle_polls = 0;
   uint64_t last_loop_ns = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// controllers.cc - from a name as written to a controller.
+// controllers.cc - creates a controller from its name.
 #include "slo/controllers.h"
 
 #include <charconv>

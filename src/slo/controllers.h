@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// controllers.h - which controllers there are, and how one is made from its name.
+// controllers.h - creates controllers by name.
 #pragma once
 
 #include <memory>

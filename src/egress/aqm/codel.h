@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// codel.h - when a queue should drop or mark a packet because its packets have waited too long for too long
-// (CoDel, RFC 8289).
+// codel.h - CoDel (RFC 8289): drops or marks packets when the sojourn time has stayed above a
+// target for too long.
 #pragma once
 
 #include <algorithm>
@@ -16,20 +16,20 @@ struct CodelParams {
   bool operator==(const CodelParams&) const = default;
 };
 
-// Of a queue, for which nothing is kept once it has been empty for a while.
+// State of a queue; discarded once the queue has been empty for a while.
 struct CodelState {
   uint32_t drop_next_ticks = 0;
   uint32_t late_since_ticks = 0;
-  uint16_t count = 0;       // drops since it began to drop
-  uint16_t last_count = 0;  // at its begin
+  uint16_t count = 0;       // drops in the present dropping state
+  uint16_t last_count = 0;  // count when that state began
   bool is_late = false;
   bool is_dropping = false;
 };
 
 enum class Verdict : uint8_t { kSend, kDrop, kMark };
 
-// Judges the packet that is next, which has waited so long and leaves so many bytes behind. What leaves less
-// than a longest packet is never dropped, so a queue never becomes empty by drops alone.
+// Judges the next packet, given its sojourn time and the bytes behind it. Never drops if fewer
+// bytes than one longest packet remain, so drops alone never empty a queue.
 class Codel {
  public:
   Codel(CodelParams params, uint32_t lmax_bytes)
@@ -37,7 +37,7 @@ class Codel {
         interval_ticks_(static_cast<uint32_t>(params.interval_ns >> kTickShift)),
         lmax_bytes_(lmax_bytes) {}
 
-  // `target_ns`: of this queue, if it is longer than the common one.
+  // `target_ns`: this queue's own target; counts if it is longer than the common one.
   Verdict judge(CodelState& state, uint64_t waited_ns, uint64_t target_ns, uint32_t bytes_left,
                 uint64_t now_ns, bool can_mark) const noexcept {
     const auto now = static_cast<uint32_t>(now_ns >> kTickShift);
@@ -72,7 +72,7 @@ class Codel {
     return static_cast<uint32_t>(static_cast<float>(interval_ticks_) /
                                  std::sqrt(static_cast<float>(count)));
   }
-  // Soon after it dropped last, it goes on nearly as fast as it did then.
+  // If the last dropping state ended recently, it resumes at nearly the same drop rate.
   void begin(CodelState& state, uint32_t now) const noexcept {
     const auto before = static_cast<uint16_t>(state.count - state.last_count);
     const bool is_soon = now - state.drop_next_ticks < kSoonIntervals * interval_ticks_;

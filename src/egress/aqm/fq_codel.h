@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// fq_codel.h - the queue of one flow of a scheduler, split by the connections in it (FQ-CoDel, RFC 8290): each
-// has a turn, new ones first, and CoDel keeps its delay short. A queue with one connection may have PIE instead.
+// fq_codel.h - FQ-CoDel (RFC 8290) for the queue of one flow: splits it by connection, serves
+// connections in turn, new ones first, and keeps each one's delay short by CoDel. A queue with one
+// connection may use PIE instead.
 //
-// Connections share a store: only those with packets take memory.
+// Connections share a store; only those with packets take memory.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +20,8 @@
 
 namespace batchplane::egress {
 
-// Descriptor::flow of packets for such queues: the flow, a hash of the connection, whether its sender takes
-// marks for drops. When it comes out: the flow, and in the place of the last whether it is to be marked.
+// Descriptor::flow of packets for such queues holds the flow, a hash of the connection, and whether
+// the sender supports ECN. On dequeue it holds the flow, and kMarkBit says whether to mark the packet.
 inline constexpr uint32_t kFlowMask = kMaxFlows - 1;
 inline constexpr uint32_t kMarkBit = 1U << 31;
 inline constexpr uint32_t kConnections = kMarkBit / kMaxFlows;
@@ -28,17 +29,17 @@ inline uint32_t flow_word(uint32_t flow, uint32_t hash, bool can_mark) {
   return flow | hash % kConnections * kMaxFlows | (can_mark ? kMarkBit : 0);
 }
 
-// What keeps the delay of connections short.
+// The algorithm that keeps each connection's delay short.
 enum class Aqm : uint8_t { kCodel, kPie };
 
-// What it drops, for the owner to take over. While it is full, nothing more is dropped.
+// Dropped packets, for the owner to take. While it is full, nothing more is dropped.
 struct DropList {
   static constexpr uint32_t kMax = 64;
   uint32_t n = 0;
   Descriptor all[kMax];
 };
 
-// Of one flow: its connections by turn.
+// A flow's connections, in the order of their turns.
 struct FqLists {
   uint32_t first_new = kNone;
   uint32_t last_new = kNone;
@@ -59,7 +60,7 @@ class FqCodel {
     free_ = connections == 0 ? kNone : 0;
   }
 
-  // Some time before push(), in turn.
+  // To be called some time before push().
   void prefetch(uint32_t word) const noexcept {
     __builtin_prefetch(&heads_[head_of(word & ~kMarkBit)]);
   }
@@ -67,7 +68,7 @@ class FqCodel {
     const uint32_t at = heads_[head_of(word & ~kMarkBit)];
     if (at != kNone) __builtin_prefetch(&all_[at], 1);
   }
-  // False: there is no room.
+  // False: no room.
   bool push(PktStore& pkts, FqLists& lists, const Descriptor& pkt, Aqm aqm = Aqm::kCodel) noexcept {
     const uint32_t key = pkt.flow & ~kMarkBit;
     uint32_t at = find(key);
@@ -86,7 +87,7 @@ class FqCodel {
     return true;
   }
 
-  // Whether a packet of this connection needs room for itself alone.
+  // Whether there is room for a packet of this connection, apart from room in the packet store.
   [[nodiscard]] bool has_room_for(uint32_t word) const noexcept {
     return free_ != kNone || find(word & ~kMarkBit) != kNone;
   }
@@ -94,8 +95,8 @@ class FqCodel {
     const uint32_t at = find(word & ~kMarkBit);
     return at == kNone ? 0 : all_[at].backlog_pkts;
   }
-  // The oldest packet of lists that have any: of the longest among this connection and the first few, whose turn it
-  // is next.
+  // Removes the oldest packet of the longest queue among this connection and the first few in turn.
+  // The lists must not be empty.
   Descriptor push_out(PktStore& pkts, const FqLists& lists, uint32_t word) noexcept {
     uint32_t longest = find(word & ~kMarkBit);
     uint32_t looks = kLooks;
@@ -109,7 +110,7 @@ class FqCodel {
     return take_head(pkts, all_[longest]);
   }
 
-  // The next packet of lists that have any. What is dropped on the way there is added to `drops`.
+  // The next packet; the lists must not be empty. Packets dropped on the way are added to `drops`.
   Descriptor pop(PktStore& pkts, FqLists& lists, uint64_t now_ns, uint64_t target_ns,
                  DropList& drops, Aqm aqm = Aqm::kCodel) noexcept {
     for (;;) {
@@ -127,12 +128,13 @@ class FqCodel {
         give_back(at);
         continue;
       }
-      // One that has become empty waits for its turn once more, lest it comes again as new.
+      // A connection that becomes empty waits for one more turn, or it would come back as a new
+      // one.
       if (!is_empty) connection.credit_bytes += quantum_bytes_;
       append(lists.first_old, lists.last_old, at);
     }
   }
-  // Makes room at the cost of the connection with the longest queue: half of it, `most_pkts` at most, or what
+  // Makes room by dropping half of the longest connection's queue, but at most `most_pkts` and what
   // `drops` has room for.
   void shed(PktStore& pkts, FqLists& lists, DropList& drops, uint32_t most_pkts) noexcept {
     uint32_t longest = kNone;
@@ -154,8 +156,8 @@ class FqCodel {
     }
   }
 
-  // A queue becomes the first connection of a flow that has none, and goes before all others until it is empty:
-  // so no packet overtakes another of its connection. False: there is no room.
+  // Turns a queue into the first connection of a flow that has none. It goes before all others
+  // until it is empty, so no packet overtakes another of its connection. False: no room.
   bool take_over(FqLists& lists, uint32_t flow, const PktQueue& queue, uint32_t backlog_pkts,
                  uint32_t backlog_bytes, Aqm aqm = Aqm::kCodel) noexcept {
     const uint32_t at = take(flow, aqm);
@@ -167,7 +169,7 @@ class FqCodel {
     append(lists.first_new, lists.last_new, at);
     return true;
   }
-  // Without a judgement.
+  // Without AQM.
   Descriptor drain(PktStore& pkts, FqLists& lists) noexcept {
     for (uint32_t* first : {&lists.first_new, &lists.first_old}) {
       while (*first != kNone) {
@@ -180,7 +182,7 @@ class FqCodel {
     }
     return {};
   }
-  // Lists of a flow that has no packets: connections that wait empty for a last turn go.
+  // For a flow without packets: removes empty connections that wait for a last turn.
   void clear(FqLists& lists) noexcept {
     for (uint32_t* first : {&lists.first_new, &lists.first_old}) {
       while (*first != kNone) {
@@ -197,7 +199,7 @@ class FqCodel {
     Connection() : codel() {}
     PktQueue queue;
     uint32_t key = 0;
-    uint32_t chain = kNone;  // of those with the same head
+    uint32_t chain = kNone;  // connections with the same hash head
     uint32_t next = kNone;
     uint32_t backlog_pkts = 0;
     uint32_t backlog_bytes = 0;
@@ -211,7 +213,7 @@ class FqCodel {
   };
   static_assert(sizeof(Connection) == 64);
 
-  // The highest bit of a handle, which no address of user space has.
+  // The highest bit of a handle, which no user-space address uses.
   static constexpr uint64_t kCanMark = 1ULL << 63;
   static constexpr uint32_t kLooks = 8;
   static Descriptor with_mark(const Descriptor& pkt) {

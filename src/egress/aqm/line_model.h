@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// line_model.h - a queue in front of a line under senders of TCP's kind, in virtual time: what a ping waits, and
-// how full the line is.
+// line_model.h - a queue in front of a line with TCP-like senders, in virtual time: measures ping
+// delay and utilisation.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace batchplane::egress {
 
-// Four senders that open their windows until a packet is lost or marked, and one that sends a little, over a
-// line of 100 Mbit/s with 20 ms there and back.
+// Four senders that grow their windows until a packet is lost or marked, and one light sender, over
+// a line of 100 Mbit/s with 20 ms of round-trip time.
 class LineModel {
  public:
   enum class Kind { kTailDrop, kCodel, kFqCodel, kPie };
@@ -33,12 +33,12 @@ class LineModel {
       transmit();
     }
   }
-  // What a part of the pings waited at most, after the first two seconds.
+  // The given quantile of ping delays after the first two seconds.
   [[nodiscard]] double ping_ms(double part) {
     std::ranges::sort(pings_ms_);
     return pings_ms_[static_cast<size_t>(static_cast<double>(pings_ms_.size()) * part)];
   }
-  // How full the line was then.
+  // Utilisation of the line over the same time.
   [[nodiscard]] double goodput(uint64_t until_ns) const {
     return static_cast<double>(delivered_bytes_) * 8e9 / 1e8 /
            static_cast<double>(until_ns - kWarmUpNs);
@@ -114,7 +114,7 @@ class LineModel {
   void transmit() {
     if (is_line_busy_ || backlog_pkts_ == 0) return;
     DropList drops;
-    // A tail drop queue is one whose packets are never too late.
+    // With an infinite target, packets are never late: a tail drop queue.
     const uint64_t target_ns = kind_ == Kind::kTailDrop ? ~0ULL : 0;
     const Descriptor pkt = fq_.pop(pkts_, lists_, now_ns_, target_ns, drops, aqm());
     for (uint32_t i = 0; i < drops.n; ++i) leave(drops.all[i], Event::Kind::kLoss);

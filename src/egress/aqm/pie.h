@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// pie.h - whether a packet is dropped or marked, by a probability that a controller steers so that the queue's delay
-// stays near a target (PIE, RFC 8033).
+// pie.h - PIE (RFC 8033): drops or marks packets with a probability that a controller adjusts to
+// keep the queueing delay near a target.
 //
-// Differs from the RFC in one thing: packets are judged when they leave and not when they come. Their delay is
-// known then, where the RFC estimates it, and what is dropped leaves its turn to the next.
+// Unlike the RFC, it judges packets when they leave, not when they arrive. Their delay is then
+// known instead of estimated, and a dropped packet leaves its turn to the next one.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@ namespace batchplane::egress {
 
 inline constexpr uint64_t kPieTargetNs = 15'000'000;
 
-// Of a queue, for which nothing is kept once it has been empty.
+// State of a queue; discarded once the queue is empty.
 struct PieState {
   float probability = 0;
   float sum = 0;               // of probabilities since the last drop
   uint32_t updated_ticks = 0;  // 0: not yet
   uint16_t before_us16 = 0;    // delay at the last update, in steps of 16 us
-  uint16_t burst_ms = 150;     // as long as this nothing is dropped
+  uint16_t burst_ms = 150;     // remaining time without drops
 };
 
 class Pie {
@@ -47,19 +47,19 @@ class Pie {
   static constexpr uint32_t kUpdateTicks = kUpdateMs * 1'000'000 >> kTickShift;
   static constexpr uint32_t kMostUpdatesAtOnce = 32;
   static constexpr uint16_t kBurstMs = 150;
-  static constexpr float kAlpha = 0.125F;  // a second too late for an update
-  static constexpr float kBeta = 1.25F;    // a second later than at the last one
+  static constexpr float kAlpha = 0.125F;  // per second of delay above the target
+  static constexpr float kBeta = 1.25F;    // per second of increase since the last update
   static constexpr float kMostToMark = 0.1F;
-  static constexpr float kMostStep = 0.02F;  // once the probability is large
+  static constexpr float kMostStep = 0.02F;  // limits the step once the probability is large
   static constexpr float kLongDelayS = 0.25F;
-  static constexpr float kMostDelayS = 1.0F;  // longer ones count as this
+  static constexpr float kMostDelayS = 1.0F;  // longer delays count as this
 
   static float seconds(uint64_t ns) { return static_cast<float>(ns) * 1e-9F; }
   static float before_s(const PieState& state) {
     return static_cast<float>(state.before_us16) * 16e-6F;
   }
 
-  // Not by chance alone: neither two in a row while few are to go, nor none for long.
+  // Derandomised: no two drops in a row while the probability is low, and no long gap without one.
   bool is_hit(PieState& state) noexcept {
     state.sum += state.probability;
     if (state.sum < 0.85F) return false;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // arbiter.h - one round of a scheduler: take all that clients have put, then release at link rate.
 //
-// Taking everything first is what makes weights hold when the scheduler, and not the link, is the
-// bottleneck: there is a backlog to choose from (PSPAT). Time is an argument: the engine, the
-// simulator and tests run the same code.
+// Taking everything first makes weights hold even when the scheduler, not the link, is the
+// bottleneck, because there is a backlog to choose from (PSPAT). Time is an argument: the engine,
+// the simulator and tests run the same code.
 #pragma once
 
 #include <algorithm>
@@ -35,12 +35,13 @@ class Arbiter {
   [[nodiscard]] const Link& link() const { return link_; }
   [[nodiscard]] const ArbiterCounts& counts() const { return counts_; }
 
-  // For orders that must know the time: what is taken and released until the next call is so at this time.
+  // For timed orders: packets are taken and released at this time until the next call.
   void begin_round(uint64_t now_ns) {
     if constexpr (TimedOrder<D>) discipline_.advance(now_ns);
   }
-  // Takes what a mailbox holds, up to a limit: a client that goes on putting does not keep the arbiter.
-  // refuse(pkt, why) takes over what the discipline does not want, or no longer. Returns how many were taken.
+  // Takes what a mailbox holds, up to a limit, so that a client that keeps putting packets cannot
+  // occupy the arbiter. refuse(pkt, why) receives packets that the discipline refuses or pushes
+  // out. Returns the number taken.
   template <class Mailbox, class Refuse>
   uint32_t take_from(Mailbox& mailbox, uint32_t limit_pkts, Refuse&& refuse) {
     uint32_t taken = 0;
@@ -54,7 +55,7 @@ class Arbiter {
     if (taken != 0) mailbox.clear();
     return taken;
   }
-  // The same for packets that come without a mailbox.
+  // The same for packets that do not come from a mailbox.
   template <class Refuse>
   void put_in(const Descriptor* pkts, uint32_t n, Refuse&& refuse) {
     for (uint32_t i = 0; i < n; ++i) discipline_.prefetch(pkts[i].flow);
@@ -71,10 +72,12 @@ class Arbiter {
     counts_.taken_pkts += n;
   }
 
-  // deliver(pkt) for what the link has room for until now, `limit_pkts` at most. Returns how many.
+  // Calls deliver(pkt) for the packets that the link can send by now, at most `limit_pkts`. Returns
+  // their number.
   template <class Deliver>
   uint32_t release(uint64_t now_ns, uint32_t limit_pkts, Deliver&& deliver) {
-    // Nothing waited since the last round, so what came since begins now and no earlier.
+    // Nothing waited since the last round, so packets that arrived since then begin now, no
+    // earlier.
     if (is_idle_) {
       link_.idle_until(now_ns);
     } else {
@@ -98,7 +101,7 @@ class Arbiter {
     is_idle_ = has_run_dry || discipline_.backlog_pkts() == 0;
     return n;
   }
-  // refuse(pkt, kShed) takes over what queues have dropped since the last call.
+  // Passes packets dropped by queues since the last call to refuse(pkt, kShed).
   template <class Refuse>
   void take_shed(Refuse&& refuse) {
     if constexpr (requires(D d) { d.shed(); }) {
@@ -108,7 +111,7 @@ class Arbiter {
       shed.n = 0;
     }
   }
-  // The next packet, whatever the link and rates say; false when there is none.
+  // The next packet regardless of link and rates; false if there is none.
   bool drain(Descriptor& pkt) noexcept {
     if constexpr (TimedOrder<D>) return discipline_.drain(pkt);
     return discipline_.dequeue(pkt);

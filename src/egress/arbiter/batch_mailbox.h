@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// batch_mailbox.h - a mailbox for clients that hand over batches: one write of an index for each.
+// batch_mailbox.h - a mailbox for clients that hand over batches: one index write per batch.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class BatchMailbox {
 
   [[nodiscard]] uint32_t capacity_pkts() const { return ring_.capacity(); }
 
-  // Client. Returns how many there was room for.
+  // Client. Returns the number of packets that fit.
   uint32_t put(const Descriptor* pkts, uint32_t n) noexcept { return ring_.enqueue(pkts, n); }
   bool put(const Descriptor& pkt) noexcept { return ring_.enqueue(&pkt, 1) == 1; }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// client_list.h - which mailboxes have packets, so that ten thousand cost what the active ones do.
+// client_list.h - tracks which mailboxes have packets, so that ten thousand cost no more than the
+// active ones.
 #pragma once
 
 #include <atomic>
@@ -11,30 +12,31 @@
 
 namespace batchplane::egress {
 
-// Clients announce themselves; each core of clients has a list with one producer at a time. A client
-// is announced once until the arbiter lets go of it, so a list never holds more than all clients.
+// Clients announce themselves; each core of clients has a list with one producer at a time. A
+// client is announced once until the arbiter releases it, so a list never holds more than all
+// clients.
 //
-// The arbiter lets go of a client in two steps: it takes back the announcement, and then looks at the
-// mailbox once more. A client puts first and announces second. So either the client finds its
-// announcement taken back and announces itself again, or the arbiter's second look finds the packet.
+// The arbiter releases a client in two steps: it clears the announcement and then checks the
+// mailbox once more. A client first puts and then announces. So either the client finds its
+// announcement cleared and announces itself again, or the arbiter's second check finds the packet.
 class ClientList {
  public:
   ClientList(uint32_t n_clients, uint32_t n_cores)
       : announced_(std::make_unique<Flag[]>(n_clients)), is_active_(n_clients, false) {
-    // A client may be in a list twice: announced again, and not yet known to be.
+    // A client may be in a list twice: announced again before the arbiter has read the first entry.
     for (uint32_t c = 0; c < n_cores; ++c) {
       lists_.push_back(std::make_unique<SpscRing<uint32_t>>(2 * n_clients));
     }
     active_.reserve(n_clients);
   }
 
-  // Client, after it has put packets into its mailbox.
+  // Client: call after putting packets into its mailbox.
   void announce(uint32_t client, uint32_t core) noexcept {
     if (announced_[client].is_set.exchange(true, std::memory_order_seq_cst)) return;
     lists_[core]->enqueue(&client, 1);
   }
 
-  // Arbiter: begins a round; those that were announced since the last one become active.
+  // Arbiter: begins a round. Clients announced since the last one become active.
   void collect() noexcept {
     for (const auto& list : lists_) {
       uint32_t found[kAtOnce];
@@ -43,8 +45,8 @@ class ClientList {
       }
     }
   }
-  // Arbiter: visit(client) of each active one returns how many packets it took; is_empty(client) is
-  // the second look at one that had none, which it is then let go of.
+  // Arbiter: visit(client) of each active client returns how many packets it took. If none, the
+  // client is released, and is_empty(client) is the second check of its mailbox.
   template <class Visit, class IsEmpty>
   void for_each_active(Visit&& visit, IsEmpty&& is_empty) noexcept {
     size_t kept = 0;
@@ -56,7 +58,7 @@ class ClientList {
   }
   [[nodiscard]] size_t n_active() const { return active_.size(); }
 
-  // The first step of letting go, apart for tests of what may happen between the two.
+  // The first step of releasing a client, separate for tests of the interleaving.
   void take_back(uint32_t client) noexcept {
     announced_[client].is_set.store(false, std::memory_order_seq_cst);
     std::atomic_thread_fence(std::memory_order_seq_cst);

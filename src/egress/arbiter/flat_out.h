@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// flat_out.h - clients that send as fast as they can, through a scheduler, into a sink: how many packets a
-// second that makes.
+// flat_out.h - measures the packet rate of clients that send as fast as they can through a
+// scheduler into a sink.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 namespace batchplane::egress {
 
 struct FlatOutSpec {
-  // kArbiter: mailboxes and one thread that schedules. kLock: each client enqueues and dequeues under one
-  // lock, as a qdisc of Linux does. kAlone: each client sends by itself.
+  // kArbiter: mailboxes and one scheduling thread. kLock: each client enqueues and dequeues under
+  // one lock, like a Linux qdisc. kAlone: clients send without a scheduler.
   enum class Way : uint8_t { kArbiter, kLock, kAlone } way = Way::kArbiter;
   std::string discipline = "qfq";
-  uint32_t flows = 32;          // of equal weight; packets of 60 bytes
-  uint32_t clients = 1;         // client c sends flows c, c + clients, ..
-  uint32_t at_once = 32;        // packets that a client hands over together; 1: by the slot mailbox
-  uint32_t dispatchers = 0;     // threads that feed the sink; 0: whoever schedules does
-  uint32_t dispatch_pkts = 32;  // that are handed to a dispatcher together
-  // the sink copies each packet into a ring, as a NIC's driver would; else it counts
+  uint32_t flows = 32;       // of equal weight; packets of 60 bytes
+  uint32_t clients = 1;      // client c sends flows c, c + clients, ..
+  uint32_t at_once = 32;     // packets that a client hands over together; 1: uses the slot mailbox
+  uint32_t dispatchers = 0;  // threads that feed the sink; 0: the scheduling thread does
+  uint32_t dispatch_pkts = 32;  // packets handed to a dispatcher together
+  // The sink copies each packet into a ring, as a NIC driver would; else it only counts.
   bool copies = false;
   uint64_t run_ns = 100'000'000;
-  int arbiter_cpu = -1;              // of the thread that schedules; -1: any
+  int arbiter_cpu = -1;              // of the scheduling thread; -1: any
   std::vector<int> other_cpus = {};  // of clients and dispatchers, in turn
 };
 
@@ -34,8 +34,8 @@ struct FlatOutResult {
   }
 };
 
-// Throws ConfigError for an unknown discipline or sizes of 0, and std::runtime_error when packets were
-// lost on the way.
+// Throws ConfigError for an unknown discipline or sizes of 0, and std::runtime_error if packets
+// were lost on the way.
 FlatOutResult run_flat_out(const FlatOutSpec& spec);
 
 }  // namespace batchplane::egress

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// replay.h - a schedule of arrivals through a discipline and a link, in virtual time.
+// replay.h - sends a schedule of arrivals through a discipline and a link, in virtual time.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Arrival {
   uint32_t len_bytes = 0;
 };
 struct Departure {
-  uint64_t release_ns = 0;  // when its transmission begins
+  uint64_t release_ns = 0;  // start of its transmission
   uint32_t flow = 0;
   uint32_t len_bytes = 0;
 };
@@ -25,9 +25,9 @@ struct ReplayResult {
   std::vector<uint32_t> refused;  // arrivals, by index
 };
 
-// `arrivals` are ordered by time; flow k has params[k]. What arrives at the very time at which the
-// link becomes free is scheduled with what waited. Throws ConfigError for parameters that the
-// discipline refuses, an unknown discipline, or arrivals that go back in time.
+// `arrivals` are ordered by time; flow k has params[k]. Packets that arrive exactly when the link
+// becomes free are scheduled together with those waiting. Throws ConfigError for an unknown
+// discipline, refused parameters, or arrivals out of order.
 ReplayResult replay(const std::string& discipline, const std::vector<FlowParams>& params,
                     const std::vector<Arrival>& arrivals, uint64_t rate_bps,
                     uint32_t overhead_bytes);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// slot_mailbox.h - a mailbox for clients that hand over one packet at a time (PSPAT's own kind).
+// slot_mailbox.h - a mailbox for clients that hand over one packet at a time, as in PSPAT.
 //
-// No index is shared: a slot says by itself whether it holds a packet. The client looks only at the
-// slot one line ahead, once per line, so one line always stays empty. The arbiter frees whole lines,
-// and only when it is done with a round, so the two never write one line at the same time.
+// No index is shared: each slot shows by itself whether it holds a packet. The client checks only
+// the slot one line ahead, once per line, so one line always stays empty. The arbiter frees whole
+// lines at the end of a round, so the two never write the same line at the same time.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class SlotMailbox {
  public:
   static constexpr uint32_t kSlotsPerLine = 8;  // 128 bytes: lines are fetched in pairs
 
-  // Holds `slots` (rounded up to a power of two, two lines at least) less one line.
+  // Capacity: `slots` (rounded up to a power of two, at least two lines) minus one line.
   explicit SlotMailbox(uint32_t slots)
       : mask_(std::bit_ceil(std::max(slots, 2 * kSlotsPerLine)) - 1),
         slots_(std::make_unique<Line[]>((mask_ + 1) / kSlotsPerLine)) {}
@@ -56,7 +56,7 @@ class SlotMailbox {
     }
     return n;
   }
-  // Frees what was taken, but for the line that is being read. Once a round.
+  // Frees the slots taken, except for the line being read. Called once per round.
   void clear() noexcept {
     const uint64_t end = read_ & ~uint64_t{kSlotsPerLine - 1};
     for (; cleared_ < end; ++cleared_) slot(cleared_).word.store(0, std::memory_order_release);

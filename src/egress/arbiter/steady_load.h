@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// steady_load.h - a scheduler under a load that never changes: what its costs are measured with.
+// steady_load.h - a constant load on a scheduler, to measure its costs.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class SteadyLoad {
     inside_pkts_ = discipline_.backlog_pkts();
   }
 
-  // Takes out and puts in 32 packets, so often.
+  // Dequeues and enqueues 32 packets, n_batches times.
   uint64_t run(uint32_t n_batches) {
     Descriptor pkts[kBatchPkts];
     for (uint32_t b = 0; b < n_batches; ++b) {

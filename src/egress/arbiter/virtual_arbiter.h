@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// virtual_arbiter.h - an arbiter whose rounds take time, with mailboxes before it and a bus behind it, in
-// virtual time. Scheduler, link and rounds are the real ones.
+// virtual_arbiter.h - an arbiter whose rounds take time, with mailboxes in front and a bus behind,
+// in virtual time. Scheduler, link and rounds are the real code.
 #pragma once
 
 #include <cstdint>
@@ -15,43 +15,43 @@ namespace batchplane::egress {
 struct VirtualSpec {
   std::string discipline = "qfq";
   std::vector<FlowParams> flows;
-  std::vector<uint32_t> client_of_flow;  // whose mailbox the flow's packets come by
+  std::vector<uint32_t> client_of_flow;  // client whose mailbox carries the flow's packets
   uint32_t mailbox_pkts = 512;
-  // A round takes round_ns, mailbox_ns for each mailbox that is read, and both costs of a packet.
+  // A round takes round_ns, plus mailbox_ns per mailbox read, plus both costs of each packet.
   uint64_t round_ns = 100;
   uint64_t mailbox_ns = 3;
   uint64_t take_pkt_ns = 15;
   uint64_t release_pkt_ns = 15;
-  uint32_t take_pkts = 64;        // that a round takes from one mailbox at most
-  uint32_t release_pkts = 32;     // that it releases at most
-  bool has_backpressure = true;   // clients drop packets of full queues themselves
-  uint64_t read_interval_ns = 0;  // a mailbox is read at most so often
+  uint32_t take_pkts = 64;        // most packets per round from one mailbox
+  uint32_t release_pkts = 32;     // most packets released per round
+  bool has_backpressure = true;   // clients drop packets of flows with full queues themselves
+  uint64_t read_interval_ns = 0;  // minimum time between reads of a mailbox
   uint64_t rate_bps = 0;          // of the link; 0: no limit
-  // As a qdisc under one lock: each packet is put in and the next one taken out at once. Packets wait for
-  // the lock in their mailbox, first come first served.
+  // As a qdisc under one lock: each packet is enqueued, and the next one dequeued at once. Packets
+  // wait in their mailboxes for the lock, first come, first served.
   bool is_immediate = false;
-  // Behind the scheduler: a stage that serves one packet in bus_pkt_ns, in turn from a ring for each
-  // queue (flow modulo their number). 0: there is none.
+  // A stage behind the scheduler serves one packet per bus_pkt_ns, round robin over one ring per
+  // queue (flow modulo bus_queues). 0: no such stage.
   uint64_t bus_pkt_ns = 0;
   uint32_t bus_queues = 1;
-  uint32_t bus_ring_pkts = 256;  // what does not fit is lost
+  uint32_t bus_ring_pkts = 256;  // packets that do not fit are lost
 };
 
-// kShed: by the client, since the flow's queue was full.
+// kShed: dropped by the client because the flow's queue was full.
 enum class Fate : uint8_t { kSent, kMailboxFull, kRefused, kShed, kBusFull };
 
 struct VirtualResult {
   // By arrival.
   std::vector<Fate> fates;
-  std::vector<uint64_t> release_ns;  // by the scheduler
-  std::vector<uint64_t> done_ns;     // by the bus; without one, the same
-  // By round in which something was done.
+  std::vector<uint64_t> release_ns;  // from the scheduler
+  std::vector<uint64_t> done_ns;     // at the end of the bus; without a bus, the same
+  // Per round in which anything was done.
   std::vector<uint32_t> round_pkts;  // taken and released
   std::vector<uint64_t> round_took_ns;
 };
 
-// `arrivals` are ordered by time. Ends when all has left. Throws ConfigError for an unknown discipline,
-// parameters that it refuses, or arrivals out of order.
+// `arrivals` are ordered by time. Ends when all packets have left. Throws ConfigError for an
+// unknown discipline, refused parameters, or arrivals out of order.
 VirtualResult run_virtual(const VirtualSpec& spec, const std::vector<Arrival>& arrivals);
 
 }  // namespace batchplane::egress

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// bound.h - how long a packet waits at most in a scheduler, whatever other flows send, as long as its own
-// flow sends no more than its share.
+// bound.h - the longest wait of a packet in a scheduler, whatever other flows send, provided that
+// its own flow stays within its share.
 //
-// A flow of share r that sends batches of q packets, L bytes each, no faster than r: the packet that came
-// first has waited for the others, and leaves first. So the longest way of any of them, from when the first
-// one came until it is released, is the fill of the batch and the bound below, whatever q is. Both are paid
-// once. Where r is less than what the flow sends, its queue grows, and there is no bound.
+// Take a flow of share r that sends batches of q packets of L bytes, no faster than r. The first
+// packet of a batch waits for the others to arrive, and leaves first. So for any packet of the
+// batch, the longest time from the first arrival to its release is the fill time of the batch plus
+// the bound below, whatever q is; each is paid once. If the flow sends more than r, its queue
+// grows, and there is no bound.
 #pragma once
 
 #include <algorithm>
@@ -21,11 +22,11 @@
 
 namespace batchplane::egress {
 
-// Why a flow has none.
+// Why a flow has no bound.
 enum class NoBound : uint8_t {
   kHasOne,
-  kNoRate,   // the link has no rate of its own: nobody knows how fast the port is
-  kNoShare,  // others may take all, by what the discipline promises
+  kNoRate,   // the link has no configured rate, so the port's speed is unknown
+  kNoShare,  // the discipline allows other flows to take everything
 };
 // One line each. Empty for kHasOne.
 inline const char* message_of(NoBound why) {
@@ -37,19 +38,19 @@ inline const char* message_of(NoBound why) {
 struct Crowd {
   uint64_t weight_sum = 0;
   uint64_t lmax_sum_bytes = 0;
-  uint32_t lmax_bytes = 0;  // of the longest packet of any
-  uint64_t limit_pkts = 0;  // that may wait, of all together
-  // With `prio`, those that go first.
+  uint32_t lmax_bytes = 0;  // longest packet of any flow
+  uint64_t limit_pkts = 0;  // most packets that may wait, all flows together
+  // For `prio`: the flows of the top level.
   uint32_t top_level = 0;
   uint64_t top_lmax_sum_bytes = 0;
-  // With `qfq_plus`, that flows of one weight and lmax_bytes send at once.
+  // For `qfq_plus`: bytes that flows of equal weight and lmax_bytes may send in a row.
   uint64_t most_at_once_bytes = 0;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> flows_of_kind;
 
   void add(const FlowParams& flow);
 };
 
-// Of pairs (number, FlowParams), where so many packets may wait at most.
+// From pairs (number, FlowParams); at most capacity_pkts packets may wait.
 template <class Flows>
 [[nodiscard]] Crowd crowd_of(const Flows& flows, uint64_t capacity_pkts) {
   Crowd crowd;
@@ -58,20 +59,20 @@ template <class Flows>
   return crowd;
 }
 
-// What serves them.
+// What serves the flows.
 struct Server {
   uint64_t rate_bps = 0;  // of the link
   Framing framing;
-  double round_ns = 0;          // from one round of the arbiter to the next
-  double read_interval_ns = 0;  // a mailbox is read at most so often
+  double round_ns = 0;          // between rounds of the arbiter
+  double read_interval_ns = 0;  // minimum time between reads of a mailbox
 };
 
 struct Bound {
   NoBound why_not = NoBound::kHasOne;
-  double share_bps = 0;   // that the flow is sure to get, in bytes of packets; 0: none
-  double own_ns = 0;      // a packet of its own, at that rate
-  double others_ns = 0;   // what the discipline lets others do in between
-  double arbiter_ns = 0;  // until the packet is seen, and until the free link is
+  double share_bps = 0;   // guaranteed to the flow, in packet bytes; 0: none
+  double own_ns = 0;      // time of one own packet at that rate
+  double others_ns = 0;   // time that the discipline gives to others first
+  double arbiter_ns = 0;  // until the packet, and the free link, is noticed
   [[nodiscard]] bool has_one() const { return why_not == NoBound::kHasOne; }
   [[nodiscard]] double total_ns() const {
     if (!has_one()) return std::numeric_limits<double>::infinity();
@@ -79,25 +80,25 @@ struct Bound {
   }
 };
 
-// Whether so many packets wait that batches of the flow do not explain them: it sends more than its share.
+// Whether more packets wait than the flow's batches explain: then it sends more than its share.
 [[nodiscard]] inline bool is_beyond_share(const Bound& bound, uint64_t backlog_pkts,
                                           uint32_t batch_pkts) {
   if (!bound.has_one() || bound.own_ns <= 0 || backlog_pkts <= batch_pkts) return false;
   return static_cast<double>(backlog_pkts - batch_pkts) * bound.own_ns > bound.total_ns();
 }
 
-// Of one flow of the crowd. `discipline` is one of kDisciplineNames.
+// For one flow of the crowd. `discipline` is one of kDisciplineNames.
 [[nodiscard]] Bound bound_of(const std::string& discipline, const FlowParams& flow,
                              const Crowd& crowd, const Server& server);
 
-// What a flow has to have: a share of what it sends, and a bound.
+// What a flow needs: a share that covers its sending rate, and a bound within the allowed delay.
 struct Need {
   uint32_t flow = 0;  // by index
   double sends_bps = 0;
   double allowed_ns = 0;
 };
-// The least weights with which all needs are met, of the flows that have any; others keep theirs. Empty: there
-// are none.
+// The smallest weights that meet all needs, for the flows that have any; others keep theirs. Empty
+// if there are none.
 [[nodiscard]] std::vector<uint32_t> least_weights(const std::string& discipline,
                                                   std::vector<FlowParams> flows,
                                                   const std::vector<Need>& needs,

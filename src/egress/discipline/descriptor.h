@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// descriptor.h - what a scheduler knows of a packet: 16 bytes, so that it never reads the packet.
+// descriptor.h - the 16 bytes that a scheduler keeps of a packet, so that it never reads the packet
+// itself.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +9,22 @@ namespace batchplane::egress {
 
 inline constexpr uint32_t kMaxPktBytes = 65'535;
 inline constexpr uint32_t kMaxFlows = 1U << 24;
-// Entry times are kept in steps of 16 ns and wrap after 68 s: waits beyond that are told too short.
+// Entry times are in steps of 16 ns and wrap after 68 s, so longer waits are reported too short.
 inline constexpr uint32_t kTickShift = 4;
 
 struct Descriptor {
-  // A length is never 0, so a word of 0 says that there is no packet.
+  // A length is never 0, so a word of 0 means that there is no packet.
   uint64_t handle_and_len = 0;
   uint32_t flow = 0;
   uint32_t entry_ticks = 0;
 
-  // `handle` is the owner's: a pointer of user space, or a number below 2^47.
+  // `handle` belongs to the owner: a user-space pointer, or a number below 2^47.
   static Descriptor of(uint64_t handle, uint32_t len_bytes, uint32_t flow, uint64_t entry_ns) {
     return {handle << 16 | len_bytes, flow, static_cast<uint32_t>(entry_ns >> kTickShift)};
   }
   [[nodiscard]] uint64_t handle() const { return handle_and_len >> 16; }
   [[nodiscard]] uint32_t len_bytes() const { return handle_and_len & 0xffff; }
-  // Before or after `now_ns`, by half a minute at most: other workers' clocks may be ahead.
+  // May be before or after `now_ns`, by at most half a minute: other workers' clocks may be ahead.
   [[nodiscard]] uint64_t entry_ns(uint64_t now_ns) const {
     const auto now_ticks = static_cast<uint32_t>(now_ns >> kTickShift);
     const int64_t ahead_ticks = static_cast<int32_t>(entry_ticks - now_ticks);

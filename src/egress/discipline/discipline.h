@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// discipline.h - what a packet scheduler is: flows with weights go in, the next packet comes out.
+// discipline.h - the concept of a packet scheduler: takes packets of weighted flows and returns the
+// next packet to send.
 //
-// A discipline has one owner (the arbiter), knows no clock and does no I/O. It allocates when it is
-// made, never later: flows are added, changed and removed while packets pass.
+// A discipline has one owner (the arbiter), reads no clock and does no I/O. It allocates only when
+// made: flows are added, changed and removed while packets pass.
 #pragma once
 
 #include <concepts>
@@ -16,30 +17,32 @@
 namespace batchplane::egress {
 
 inline constexpr uint32_t kMaxWeight = 65'536;
-// Virtual time advances by 2^40 / sum per byte: up to here that is right to 0.02 %.
+// Virtual time advances by 2^40 / sum per byte, which is exact to 0.02 % up to this sum.
 inline constexpr uint64_t kMaxWeightSum = 1ULL << 28;
-// Shorter packets are scheduled as they are; a flow's longest packet is taken to have this at least.
+// Shorter packets are scheduled as they are, but a flow's longest packet is assumed to have at
+// least this size.
 inline constexpr uint32_t kMinLmaxBytes = 64;
 
 struct FlowParams {
   uint32_t weight = 1;             // share of the link; with `prio` the level, highest first
   uint32_t lmax_bytes = 1518;      // its longest packet
-  uint32_t limit_pkts = 1U << 30;  // its queue
-  uint32_t delay_us = 0;           // with `calendar`: when a packet leaves after it came,
-  uint32_t jitter_us = 0;          // and up to this later, at random
-  uint64_t pace_bps = 0;           // and no faster than this; 0: as they come
+  uint32_t limit_pkts = 1U << 30;  // limit of its queue
+  uint32_t delay_us = 0;           // with `calendar`: delay from arrival to departure,
+  uint32_t jitter_us = 0;          // plus a random time up to this,
+  uint64_t pace_bps = 0;           // at no more than this rate; 0: not paced
 
   bool operator==(const FlowParams&) const = default;
 };
 
-// kShed: taken, and dropped by its queue later, to keep delays short or to make room for others.
-// kPushedOut: taken, and a packet of a longer queue went for it, since all of them together are full.
+// kShed: accepted, but dropped by its queue later, to keep delays short or make room for others.
+// kPushedOut: accepted; a packet of a longer queue was dropped for it, because the shared store was
+// full.
 enum class Enqueued : uint8_t { kYes, kFull, kTooLong, kNoFlow, kShed, kPushedOut };
 inline constexpr size_t kEnqueued = 6;
 inline bool is_in(Enqueued done) { return done == Enqueued::kYes || done == Enqueued::kPushedOut; }
 enum class Configured : uint8_t { kYes, kBadFlow, kBadWeight, kBadLmax, kWeightSum };
 
-// One line each: what is wrong and what would fix it. Empty for kYes.
+// One line each: the mistake and its fix. Empty for kYes.
 inline const char* message_of(Configured configured) {
   switch (configured) {
     case Configured::kYes:
@@ -62,7 +65,7 @@ inline const char* message_of(Configured configured) {
   return has_good_lmax ? Configured::kYes : Configured::kBadLmax;
 }
 
-// Gets the packets of a flow that is removed.
+// Receives the packets of a flow that is removed.
 using TakeDescriptor = std::function<void(const Descriptor&)>;
 
 struct Capacity {
@@ -71,12 +74,12 @@ struct Capacity {
   bool operator==(const Capacity&) const = default;
 };
 
-// What an arbiter needs.
+// The operations that an arbiter needs.
 template <class D>
 concept PacketOrder =
     requires(D d, const D c, uint32_t flow, const Descriptor& pkt, Descriptor& out) {
       { d.prefetch(flow) } noexcept;
-      // Unless kYes the caller keeps the packet; with kPushedOut it gets pushed_out() instead.
+      // The caller keeps the packet unless kYes; with kPushedOut it gets pushed_out() instead.
       { d.enqueue(pkt) } noexcept -> std::same_as<Enqueued>;
       { d.dequeue(out) } noexcept -> std::same_as<bool>;
       { c.backlog_pkts() } noexcept -> std::same_as<uint32_t>;
@@ -87,14 +90,14 @@ template <class D>
 concept Discipline =
     PacketOrder<D> && std::constructible_from<D, Capacity> &&
     requires(D d, uint32_t flow, const FlowParams& params, const TakeDescriptor& take) {
-      // Adds a flow or changes one, backlogged or in service too.
+      // Adds or changes a flow, even while it is backlogged or in service.
       { d.configure(flow, params) } -> std::same_as<Configured>;
-      // Its packets, oldest first; then the flow is unknown.
+      // Passes on its packets, oldest first, and forgets the flow.
       { d.remove(flow, take) };
     };
 
-// An order in which packets may have to wait although the link is free: it must know the time, and gives what
-// it holds back, too, when asked to.
+// A non-work-conserving order: packets may wait although the link is free. It must know the time,
+// and drain() also releases packets that it holds back.
 template <class D>
 concept TimedOrder =
     PacketOrder<D> && requires(D d, uint64_t now_ns, uint32_t flow, Descriptor& out) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// discipline_test_util.h - clients and meters that tests of packet schedulers share.
+// discipline_test_util.h - clients and meters shared by tests of packet schedulers.
 #pragma once
 
 #include <algorithm>
@@ -37,8 +37,8 @@ inline std::vector<TestFlow> uneven(uint32_t n) {
   return flows;
 }
 
-// How far the bytes of a flow were behind its share at its own departures, over any part of a time
-// in which it was backlogged: its B-WFI. And the worst difference at any time, both ways.
+// Measures a flow's B-WFI: how many bytes it was behind its share at its own departures, over any
+// interval in which it was backlogged. Also the largest difference at any time, in both directions.
 class ShareMeter {
  public:
   explicit ShareMeter(const std::vector<TestFlow>& flows) : flows_(flows), of_(flows.size()) {
@@ -78,7 +78,8 @@ class ShareMeter {
   double worst_at_any_time_ = 0;
 };
 
-// Every flow always has packets; returns the worst difference from its share at any time, in bytes.
+// Keeps every flow backlogged; returns the largest difference from a flow's share at any time, in
+// bytes.
 template <class D>
 double worst_while_all_backlogged(const std::vector<TestFlow>& flows, uint64_t n_pkts,
                                   uint64_t seed) {

@@ -17,7 +17,7 @@ namespace batchplane::egress {
 inline constexpr std::array<std::string_view, 6> kDisciplineNames{"fifo",      "prio", "drr",
                                                                   "wf2q_plus", "qfq",  "qfq_plus"};
 
-// Calls `use.operator()<D>()` for the discipline of that name; false when there is none.
+// Calls `use.operator()<D>()` for the discipline of that name; false if there is none.
 template <class Use>
 bool with_discipline(std::string_view name, Use&& use) {
   if (name == "fifo") return use.template operator()<Fifo>(), true;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// drr.h - deficit round robin: least work per packet, but a flow waits for the quanta of all others.
+// drr.h - deficit round robin: least work per packet, but a flow waits for the quanta of all
+// others.
 #pragma once
 
 #include "egress/discipline/scheduled.h"
@@ -57,7 +58,8 @@ class Drr : public Scheduled<Drr, DrrFlow> {
   }
 
   FlowRing<Flows> ring_;
-  // Of weight 1: the longest packet of any flow, so that a turn always serves one and waits are short.
+  // Quantum of weight 1: the longest packet of any flow, so every turn sends at least one packet
+  // and waits stay short.
   uint32_t quantum_bytes_ = 0;
 };
 static_assert(Discipline<Drr>);

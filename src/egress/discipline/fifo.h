@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// fifo.h - first come, first served: what a port does without a scheduler.
+// fifo.h - first come, first served, as a port without a scheduler.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace batchplane::egress {
 
-// All flows share one ring; weights mean nothing. Limits hold per flow. With one queue for all, who comes when it is
-// full is refused.
+// All flows share one ring, and weights have no effect. Limits are per flow. When the ring is full,
+// the arriving packet is refused.
 class Fifo {
  public:
   explicit Fifo(Capacity capacity) : ring_(capacity.pkts), flows_(capacity.flows) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// flow_set.h - the flows of a discipline: a FIFO of packets each, out of one store of nodes.
+// flow_set.h - the flows of a discipline: one packet FIFO each, in a shared store of nodes.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,14 @@
 
 namespace batchplane::egress {
 
-// The packet that goes next lies in the flow itself: serving a flow with one packet touches one line.
+// The head packet is stored in the flow itself, so serving a flow with one packet touches one cache
+// line.
 struct FlowQueue : PktQueue {
   Watched<uint32_t> backlog_pkts;
   uint32_t limit_pkts = 0;
 };
 
-// `Extra` is what the discipline keeps of a flow. With 32 bytes of it a flow is one cache line.
+// `Extra` is the discipline's state of a flow. With 32 bytes of it, a flow is one cache line.
 template <class Extra>
 class FlowSet {
  public:
@@ -45,7 +46,7 @@ class FlowSet {
     if (flow < flows_.size()) __builtin_prefetch(&flows_[flow], 1);
   }
 
-  // Whether a flow may have these; nothing changes.
+  // Checks whether a flow may have these parameters; changes nothing.
   [[nodiscard]] Configured check(uint32_t flow, const FlowParams& params) const {
     if (flow >= flows_.size()) return Configured::kBadFlow;
     if (const Configured range = check_range(params); range != Configured::kYes) return range;
@@ -60,7 +61,7 @@ class FlowSet {
   }
   void forget(uint32_t flow) { set_params(flow, {.weight = 0, .limit_pkts = 0}); }
 
-  // Puts a packet at the end of its flow.
+  // Appends a packet to its flow.
   Enqueued push(const Descriptor& pkt) noexcept {
     Flow& flow = flows_[pkt.flow];
     if (flow.backlog_pkts >= flow.limit_pkts) [[unlikely]]
@@ -70,9 +71,9 @@ class FlowSet {
     put(flow, pkt);
     return Enqueued::kYes;
   }
-  // What went for the last packet that came with kPushedOut.
+  // The packet dropped for the last packet accepted with kPushedOut.
   [[nodiscard]] const Descriptor& pushed_out() const { return pushed_out_; }
-  // Takes the head of a backlogged flow; the packet behind it becomes the head.
+  // Removes the head of a backlogged flow; the packet behind it becomes the head.
   Descriptor pop(Flow& flow) noexcept {
     const Descriptor pkt = pkts_.pop(flow);
     --flow.backlog_pkts;
@@ -84,8 +85,8 @@ class FlowSet {
     pkts_.put(flow, flow.backlog_pkts == 0, pkt);
     ++flow.backlog_pkts;
   }
-  // Where all of them together hold nearly what they may, or that. The packet that goes waits behind another one, so
-  // that no order of flows notices.
+  // Push when the store is full or nearly full. The packet dropped is one behind a head, so the
+  // order of flows is not affected.
   [[gnu::noinline]] Enqueued push_where_full(Flow& flow, const Descriptor& pkt) noexcept {
     const uint32_t at = long_queue_.find(
         pkt.flow, [this](uint32_t f) -> uint32_t { return flows_[f].backlog_pkts; });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// framing.h - what a packet takes on the wire, with what goes around it.
+// framing.h - the size of a packet on the wire, including framing overhead.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,9 @@ enum class Cells : uint8_t {
 };
 
 struct Framing {
-  int32_t overhead_bytes = 0;  // 24 on Ethernet for preamble, start, checksum and gap; may be < 0
-  int32_t min_bytes = 1;       // of a frame with its overhead; 1 at least
+  // 24 on Ethernet: preamble, start delimiter, checksum, gap; may be < 0
+  int32_t overhead_bytes = 0;
+  int32_t min_bytes = 1;  // smallest frame including overhead; at least 1
   Cells cells = Cells::kNoCells;
 
   [[nodiscard]] uint32_t wire_bytes(uint32_t len_bytes) const noexcept {

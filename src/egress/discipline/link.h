@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// link.h - when a link of a given rate is free: a leaky bucket that saves up nothing.
+// link.h - when a link of a given rate is free: a leaky bucket without credit.
 #pragma once
 
 #include <algorithm>
@@ -10,12 +10,14 @@
 
 namespace batchplane::egress {
 
-// Not a Pace, though it counts as one does: in the arbiter's loop that costs a tenth of the rate.
+// Works like a Pace, but is not one: in the arbiter's loop a Pace would cost a tenth of the
+// throughput.
 class Link {
  public:
   static constexpr uint64_t kMinRateBps = 8'000;
   static constexpr uint64_t kMaxRateBps = kMaxPaceBps;
-  // A round of a busy worker takes less, and costs no rate; who was held up longer sends no burst after it.
+  // Longer than a round of a busy worker, so such rounds cost no throughput; after a longer stall
+  // no burst is sent.
   static constexpr uint64_t kMaxLagNs = 200'000;
 
   // `rate_bps` 0: no limit.
@@ -23,7 +25,7 @@ class Link {
     set_rate_bps(rate_bps);
   }
 
-  // What is under way keeps the time that it was given.
+  // The packet in transmission keeps its old duration.
   void set_rate_bps(uint64_t rate_bps) {
     if (rate_bps == 0) {
       units_per_byte_ = 0;
@@ -38,8 +40,8 @@ class Link {
   // The time from which is_free() holds.
   [[nodiscard]] uint64_t free_at_ns() const { return free_at_ns_ + (part_ != 0 ? 1 : 0); }
 
-  // A packet begins when the link is free, or now when nothing was there before: a link that was idle
-  // has no credit for that time.
+  // A packet begins when the link becomes free, or now if the link was idle, which earns it no
+  // credit.
   void carry(uint32_t len_bytes) {
     if (units_per_byte_ == 0) return;
     const uint64_t units = part_ + framing_.wire_bytes(len_bytes) * units_per_byte_;
@@ -49,7 +51,8 @@ class Link {
   void idle_until(uint64_t now_ns) {
     if (is_free(now_ns)) begin_at(now_ns);
   }
-  // The link had packets to carry and nobody who released them: that time is lost but for kMaxLagNs.
+  // The link was free with packets waiting, but the worker did not release them: that time is lost
+  // except for kMaxLagNs.
   void lag_until(uint64_t now_ns) {
     if (free_at_ns_ + kMaxLagNs < now_ns) begin_at(now_ns - kMaxLagNs);
   }

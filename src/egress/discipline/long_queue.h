@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// long_queue.h - who has a long queue, for when all queues together are full: found by looking at a few at a time.
+// long_queue.h - finds a long queue to drop from when the shared store is full, by sampling a few
+// queues at a time.
 #pragma once
 
 #include <cstdint>
 
 namespace batchplane::egress {
 
-// Nothing is kept in order, so that packets cost nothing while there is room. Those who come to the last of it are
-// looked at, and with each of them a few others in turn: a flood is known before all is full.
+// Keeps no order, so packets cost nothing while there is room. When the store is nearly full, each
+// arrival looks at its own queue and a few others in turn, so a flood is found before the store is
+// full.
 class LongQueue {
  public:
   static constexpr uint32_t kLooks = 4;
 
   explicit LongQueue(uint32_t flows) : flows_(flows) {}
 
-  // By `length_of`, the longest among that of the last call, the newcomer's and kLooks more. After flows / kLooks calls
-  // every queue has been met. What is returned is a flow, or what the newcomer was called when it was one.
+  // The longest by `length_of` among the last result, the newcomer and kLooks others. After flows /
+  // kLooks calls every queue has been looked at. Returns a flow, or the newcomer's number if that
+  // was a flow.
   template <class Length>
   uint32_t find(uint32_t newcomer, Length&& length_of) noexcept {
     auto most = length_of(long_);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// pace.h - a rate as a point in time: when all that was sent so far is paid for.
+// pace.h - a rate limiter that keeps one point in time: when everything sent so far is paid for.
 //
-// A token bucket of `burst` that holds its tokens until now is the same as paid_at <= now + burst time;
-// nothing has to be added up as time passes.
+// Equivalent to a token bucket of depth `burst` with enough tokens now iff paid_at <= now + burst
+// time; nothing has to be added up as time passes.
 #pragma once
 
 #include <algorithm>
@@ -13,20 +13,20 @@ namespace batchplane::egress {
 inline constexpr uint64_t kMinPaceBps = 16'000;
 inline constexpr uint64_t kMaxPaceBps = 10'000'000'000'000;
 
-// Times are kept in units of 2^-28 ns, so that a byte lasts 2^38 of them at 8 kbit/s and 5.4 million at
-// 400 Gbit/s: the rate is right to 10^-7 over the whole range.
+// Times are in units of 2^-28 ns: a byte takes 2^38 of them at 8 kbit/s and 5.4 million at 400
+// Gbit/s, so the rate is exact to 10^-7 over the whole range.
 inline constexpr uint32_t kTimeUnitShift = 28;
 inline uint64_t time_units_per_byte(uint64_t rate_bps) {
   constexpr auto kByte = static_cast<unsigned __int128>(8'000'000'000ULL) << kTimeUnitShift;
   return static_cast<uint64_t>((kByte + rate_bps / 2) / rate_bps);
 }
 
-// Two of them and a place in the time wheel fill one cache line.
+// Two of these and a place in the time wheel fill one cache line.
 #pragma pack(push, 4)
 class Pace {
  public:
   [[nodiscard]] bool is_set() const { return units_per_byte_ != 0; }
-  // 0: none. What is not paid for yet is paid for at the new rate.
+  // 0: no rate. Debt not yet paid off is converted to the new rate.
   void set_rate_bps(uint64_t rate_bps, uint64_t now_ns) {
     const uint64_t before = units_per_byte_;
     units_per_byte_ = 0;
@@ -41,13 +41,13 @@ class Pace {
                                  kTimeUnitShift);
   }
 
-  // What was sent before then counts as paid for: no credit from earlier.
+  // Treats everything sent before at_ns as paid for: no earlier credit is kept.
   void forget_before(uint64_t at_ns) {
     if (paid_at_ns_ >= at_ns) return;
     paid_at_ns_ = at_ns;
     part_ = 0;
   }
-  // What would take longer to be paid for is forgiven.
+  // Caps the debt at owed_ns.
   void owe_at_most(uint64_t owed_ns, uint64_t now_ns) {
     if (paid_at_ns_ <= now_ns + owed_ns) return;
     paid_at_ns_ = now_ns + owed_ns;

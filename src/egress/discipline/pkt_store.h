@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// pkt_store.h - queues of packets out of one store of nodes.
+// pkt_store.h - packet queues that share one store of nodes.
 #pragma once
 
 #include <algorithm>
@@ -13,10 +13,10 @@ namespace batchplane::egress {
 
 inline constexpr uint32_t kNone = ~0U;
 
-// The packet that goes next lies in the queue itself. Whether there is one its owner knows.
+// The head packet is stored in the queue itself. Its owner knows whether there is one.
 struct PktQueue {
   Descriptor head;
-  uint32_t first_node = kNone;  // of those behind the head
+  uint32_t first_node = kNone;  // first packet behind the head
   uint32_t last_node = kNone;
 };
 static_assert(sizeof(PktQueue) == 24);
@@ -29,21 +29,21 @@ class PktStore {
     free_node_ = pkts == 0 ? kNone : 0;
   }
 
-  // In all queues together.
+  // Packets in all queues.
   [[nodiscard]] uint32_t size_pkts() const { return size_pkts_; }
   [[nodiscard]] bool is_full() const { return size_pkts_ == nodes_.size(); }
-  // What of its room is left is its last eighth, or kLastPkts.
+  // The store is nearly full when less than an eighth of it, or kLastPkts, is free.
   static constexpr uint32_t kLastPkts = 512;
   [[nodiscard]] bool is_nearly_full() const { return size_pkts_ >= nearly_full_pkts_; }
 
-  // Puts a packet at the end; false when the store is full.
+  // Appends a packet; false if the store is full.
   bool push(PktQueue& queue, bool is_empty, const Descriptor& pkt) noexcept {
     if (is_full()) [[unlikely]]
       return false;
     put(queue, is_empty, pkt);
     return true;
   }
-  // The same where there is room.
+  // The same, if there is known to be room.
   void put(PktQueue& queue, bool is_empty, const Descriptor& pkt) noexcept {
     ++size_pkts_;
     if (is_empty) {
@@ -61,7 +61,7 @@ class PktStore {
     }
     queue.last_node = at;
   }
-  // Takes the head of a queue that is not empty; the packet behind it becomes the head.
+  // Removes the head of a non-empty queue; the packet behind it becomes the head.
   Descriptor pop(PktQueue& queue) noexcept {
     const Descriptor pkt = queue.head;
     --size_pkts_;
@@ -75,7 +75,8 @@ class PktStore {
     free_node_ = at;
     return pkt;
   }
-  // Takes the packet behind the head, which there is: whatever was told of the head still holds.
+  // Removes the packet behind the head, which must exist. The head stays, so the order of flows is
+  // not affected.
   Descriptor pop_behind(PktQueue& queue) noexcept {
     const Descriptor head = pop(queue);
     return std::exchange(queue.head, head);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// prio.h - strict priority: 64 levels, the highest goes first, flows of one level take turns.
+// prio.h - strict priority: 64 levels, highest first; flows of one level take turns.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@ struct PrioFlow {
   uint8_t level = 0;
 };
 
-// A flow's weight is its level, 1..64; larger weights count as 64. A level that always has packets
-// starves those below it: limit what may use the upper ones.
+// A flow's weight is its level, 1..64; larger weights count as 64. A level that is always
+// backlogged starves those below it, so limit the traffic of the upper levels.
 class Prio : public Scheduled<Prio, PrioFlow> {
  public:
   static constexpr uint32_t kLevels = 64;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// qfq.h - QFQ: bounds near those of WF2Q+, at a constant cost for any number of flows.
+// qfq.h - QFQ: delay bounds close to those of WF2Q+, at constant cost for any number of flows.
 #pragma once
 
 #include "egress/discipline/qfq_groups.h"
@@ -51,7 +51,7 @@ class Qfq : public Scheduled<Qfq, QfqTimes> {
     flow.finish = flow.start + flow.head.len_bytes() * flow.inverse_weight;
     groups_.insert(flows_, at);
   }
-  // What was not served is not charged.
+  // A flow is not charged for packets that were not served.
   void leave(uint32_t at) noexcept {
     groups_.erase(flows_, at);
     flows_[at].finish = flows_[at].start;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// qfq_groups.h - the order of QFQ: who is next among any number of flows, in constant time.
+// qfq_groups.h - the order of QFQ: finds the next of any number of flows in constant time.
 //
 // Flows whose longest packet takes about as long in virtual time form a group; sigma = 2^shift is
 // that time, rounded up to a power of two. Within a group flows lie in slots of sigma by their start,
@@ -17,7 +17,7 @@
 
 namespace batchplane::egress {
 
-// What QFQ keeps of a flow, or of an aggregate of flows.
+// QFQ's state of a flow, or of an aggregate of flows.
 struct QfqTimes {
   static constexpr uint32_t kNobody = ~0U;
 
@@ -25,7 +25,7 @@ struct QfqTimes {
   uint64_t finish = 0;
   uint64_t inverse_weight : 42 = 0;
   uint64_t group : 6 = 0;
-  uint64_t lmax_bytes : 16 = 0;  // here, so that a flow is one cache line
+  uint64_t lmax_bytes : 16 = 0;  // stored here so that a flow is one cache line
   uint32_t next = kNobody;       // in its slot
   uint32_t before = kNobody;
 
@@ -39,7 +39,8 @@ struct QfqTimes {
 template <class Table>
 class QfqGroups {
  public:
-  // The longest packet of 64 bytes and weight 65536 takes 2^30, one of 65535 and weight 1 2^56.
+  // A longest packet of 64 bytes with weight 65536 takes 2^30 of virtual time, one of 65535 bytes
+  // with weight 1 2^56.
   static constexpr uint32_t kMinShift = 30;
   static constexpr uint32_t kGroups = 28;
   static constexpr uint32_t kSlots = 32;
@@ -48,21 +49,21 @@ class QfqGroups {
 
   [[nodiscard]] uint64_t virtual_time() const { return virtual_time_; }
   void set_weight_sum(uint64_t sum) { inverse_sum_ = inverse_of_weight(sum); }
-  // The link carries so many bytes: others may begin.
+  // Virtual time advances as the link sends len_bytes, so other groups may become eligible.
   void advance(uint32_t len_bytes) noexcept {
     const uint64_t before = virtual_time_;
     virtual_time_ += len_bytes * inverse_sum_;
     let_begin(before, virtual_time_);
   }
 
-  // Of one whose longest packet takes `longest` in virtual time.
+  // Group of a flow whose longest packet takes `longest` in virtual time.
   static uint32_t group_of(uint64_t longest) {
     const auto shift = static_cast<uint32_t>(std::bit_width(longest - 1));
     return shift <= kMinShift ? 0 : shift - kMinShift;
   }
 
-  // When somebody who was idle may start: where it left off, but no earlier than now. A finish that
-  // is too far ahead is one from before the time wrapped, or of a group with shorter slots.
+  // Start of a flow that was idle: its last finish, but no earlier than now. A finish too far ahead
+  // dates from before virtual time wrapped, or from a group with shorter slots.
   [[nodiscard]] uint64_t start_of_idle(const QfqTimes& times) const noexcept {
     const uint64_t sigma = sigma_of(times.group);
     if (!is_later(times.finish, virtual_time_)) return virtual_time_;
@@ -73,15 +74,15 @@ class QfqGroups {
     return earlier_of(limit, groups_[static_cast<uint32_t>(std::countr_zero(longer))].finish);
   }
 
-  // Somebody with a start, not in the order, comes into it.
+  // Inserts a flow that has a start and is not in the order.
   void insert(Table& table, uint32_t id) noexcept;
-  // Who is next; kNobody when nobody is there. Virtual time jumps when nobody has started.
+  // The next flow; kNobody if there is none. Virtual time jumps ahead if no flow has started.
   uint32_t first() noexcept;
-  // The one whom first() named was served and its start moved on: to where it belongs now.
+  // Moves the flow that first() returned to its new place after its start moved on.
   void settle_first(Table& table, uint32_t id) noexcept;
-  // The same, when it leaves.
+  // Removes the flow that first() returned.
   void erase_first(Table& table, uint32_t id) noexcept;
-  // Somebody leaves, wherever it is. Slower than the others; for changes.
+  // Removes a flow anywhere in the order. Slower than the others; for changes of flows.
   void erase(Table& table, uint32_t id) noexcept;
   void prefetch_first(const Table& table) const noexcept {
     if (sets_[kReady] == 0) return;
@@ -90,7 +91,7 @@ class QfqGroups {
   }
 
  private:
-  // Sets: bit 0 is for groups that have not begun, bit 1 for blocked ones.
+  // Sets: bit 0 is set for groups that have not begun, bit 1 for blocked ones.
   static constexpr uint32_t kReady = 0;
   static constexpr uint32_t kWaiting = 1;
   static constexpr uint32_t kBlocked = 2;
@@ -102,7 +103,7 @@ class QfqGroups {
   struct Group {
     uint64_t start = 0;   // of the first slot
     uint64_t finish = 0;  // start + 2 sigma
-    uint32_t full = 0;    // bit k: the k-th slot from the front has somebody
+    uint32_t full = 0;    // bit k: the k-th slot from the front is not empty
     uint32_t front = 0;
     std::array<Slot, kSlots> slots;
   };
@@ -114,7 +115,7 @@ class QfqGroups {
     group.start = start;
     group.finish = start + 2 * sigma_of(index);
   }
-  // The set of a group, by those above it.
+  // The set of a group, given the groups above it.
   [[nodiscard]] uint32_t set_of(const Group& group, uint32_t index) const noexcept {
     const uint32_t is_waiting = is_later(group.start, virtual_time_) ? kWaiting : 0;
     const uint64_t above = sets_[kReady] & ~((2ULL << index) - 1);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // qfq_plus.h - QFQ+: aggregates of equal flows in QFQ's order, round robin within each.
 //
-// Most packets are served without touching QFQ's groups, for a bound that is one longest packet of
-// the flow worse. (P. Valente: Reducing the execution time of fair-queueing packet schedulers.)
-// Here an aggregate counts with its *backlogged* flows only, so one of eight flows that has packets
-// gets one share and not eight.
+// Most packets are served without touching QFQ's groups, at the price of a bound that is one
+// longest packet of the flow worse. (P. Valente: Reducing the execution time of fair-queueing
+// packet schedulers.) Here an aggregate counts only its *backlogged* flows, so if one of eight
+// flows has packets, it gets one share, not eight.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +51,7 @@ class QfqPlus : public Scheduled<QfqPlus, QfqPlusFlow> {
       Aggregate& aggregate = aggregates_[in_service_];
       const uint32_t at = turn_of(aggregate);
       const uint64_t cost = flows_[at].head.len_bytes() * aggregate.inverse_share;
-      // A packet from before its flow's lmax was lowered may not fit at all.
+      // A packet enqueued before its flow's lmax was lowered may not fit at all.
       if (!has_served_ || !is_later(aggregate.start + cost, aggregate.finish)) {
         has_served_ = true;
         serve(aggregate, at, cost, out);
@@ -81,13 +81,13 @@ class QfqPlus : public Scheduled<QfqPlus, QfqPlusFlow> {
     void prefetch(uint32_t id) const { __builtin_prefetch(&all[id], 1); }
     std::vector<Aggregate> all;
   };
-  // Flows of one weight and lmax_bytes, and an aggregate of them that has room.
+  // Flows with equal weight and lmax_bytes, and an aggregate of them with room for more.
   struct Kind {
     uint64_t likeness = 0;  // weight << 32 | lmax_bytes
     uint32_t with_room = kNone;
   };
 
-  // The flow whose turn it is; deficit round robin by the longest packet.
+  // The flow whose turn it is: deficit round robin with the longest packet as quantum.
   uint32_t turn_of(Aggregate& aggregate) noexcept {
     uint32_t at = aggregate.backlogged.first();
     while (flows_[at].head.len_bytes() > flows_[at].credit_bytes) {
@@ -162,7 +162,7 @@ class QfqPlus : public Scheduled<QfqPlus, QfqPlusFlow> {
     if (at->with_room == kNone) kinds_.erase(at);
   }
 
-  // Found, or made in its place.
+  // The kind with this likeness, inserted if missing.
   std::vector<Kind>::iterator kind_of(uint64_t likeness) {
     const auto at = std::ranges::lower_bound(kinds_, likeness, {}, &Kind::likeness);
     if (at != kinds_.end() && at->likeness == likeness) return at;
@@ -214,8 +214,8 @@ class QfqPlus : public Scheduled<QfqPlus, QfqPlusFlow> {
   QfqGroups<Aggregates> groups_;
   Aggregates aggregates_;
   uint32_t in_service_ = kNone;  // not in the groups
-  bool has_served_ = false;      // the aggregate in service
-  // All three have room for every flow: changes under load allocate nothing.
+  bool has_served_ = false;      // the aggregate in service has sent a packet
+  // All three are reserved for every flow, so changes under load do not allocate.
   std::vector<Kind> kinds_;         // by likeness
   std::vector<uint64_t> likeness_;  // by flow
   std::vector<uint32_t> unused_;    // aggregates

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// scheduled.h - the part that all disciplines with a queue per flow have in common.
+// scheduled.h - the common part of all disciplines with one queue per flow.
 #pragma once
 
 #include "egress/discipline/flow_set.h"
@@ -7,10 +7,10 @@
 namespace batchplane::egress {
 
 // `Self` orders backlogged flows:
-//   void fit(uint32_t flow)              its parameters have changed; it is not in the order
-//   void join(uint32_t flow) noexcept    it became backlogged: into the order
-//   void leave(uint32_t flow) noexcept   out of the order, backlogged or just served to the end
-// A change of a backlogged flow is leave, fit, join, so no order ever holds a stale parameter.
+// void fit(uint32_t flow)              its parameters have changed; it is not in the order
+// void join(uint32_t flow) noexcept    it became backlogged: insert it into the order
+// void leave(uint32_t flow) noexcept   remove it from the order, backlogged or just emptied
+// A backlogged flow is changed by leave, fit, join, so the order never holds stale parameters.
 template <class Self, class Extra>
 class Scheduled {
  public:
@@ -60,7 +60,7 @@ class Scheduled {
  protected:
   using Flows = FlowSet<Extra>;
   explicit Scheduled(Capacity capacity) : flows_(capacity) {}
-  // Sets what an enqueue looks at; part of fit().
+  // Sets the length that enqueue checks; part of fit().
   void fit_lmax(uint32_t flow) {
     const FlowParams& params = flows_.params(flow);
     flows_[flow].lmax_bytes = static_cast<uint16_t>(params.weight == 0 ? 0 : params.lmax_bytes);

@@ -19,7 +19,7 @@ class TimedHeap {
   [[nodiscard]] uint64_t first_time() const { return items_[0].time; }
 
   void insert(uint32_t flow, uint64_t time) noexcept {
-    items_.push_back({time, flow});  // never beyond what was reserved
+    items_.push_back({time, flow});  // never beyond the reserved size
     up(static_cast<uint32_t>(items_.size() - 1));
   }
   void erase(uint32_t flow) noexcept {
@@ -81,7 +81,8 @@ class TimedHeap {
   }
 
   std::vector<Item> items_;
-  std::vector<uint32_t> at_;  // by flow; apart from the flows, so that moves touch few lines
+  // by flow; kept apart from the flows, so that moves touch few cache lines
+  std::vector<uint32_t> at_;
 };
 
 }  // namespace batchplane::egress

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// wf2q_plus.h - WF2Q+: the best bounds there are, for the price of a heap.
+// wf2q_plus.h - WF2Q+: the tightest delay bounds, at the cost of a heap.
 #pragma once
 
 #include <vector>
@@ -18,10 +18,10 @@ struct Wf2qFlow {
   bool is_eligible = false;
 };
 
-// Of the flows that have started in virtual time, the one that finishes first is served.
+// Serves the flow that finishes first among those that have started in virtual time.
 class Wf2qPlus : public Scheduled<Wf2qPlus, Wf2qFlow> {
  public:
-  // `virtual_time` is where it starts, for tests of wrapping.
+  // `virtual_time` is the initial value, for tests of wrapping.
   explicit Wf2qPlus(Capacity capacity, uint64_t virtual_time = 0)
       : Scheduled(capacity),
         virtual_time_(virtual_time),
@@ -68,14 +68,14 @@ class Wf2qPlus : public Scheduled<Wf2qPlus, Wf2qFlow> {
   }
   void join(uint32_t at) noexcept {
     auto& flow = flows_[at];
-    // A flow is served after it has started, so it can be ahead by no more than a packet. One that
-    // seems to be has been idle until the time wrapped.
+    // A flow is served only after it has started, so it is at most one packet ahead. One that seems
+    // further ahead was idle until virtual time wrapped.
     const uint64_t ahead = flow.finish - virtual_time_;
     flow.start = ahead <= flow.lmax_bytes * flow.inverse_weight ? flow.finish : virtual_time_;
     flow.finish = flow.start + flow.head.len_bytes() * flow.inverse_weight;
     put(at);
   }
-  // What was not served is not charged.
+  // A flow is not charged for packets that were not served.
   void leave(uint32_t at) noexcept {
     auto& flow = flows_[at];
     (flow.is_eligible ? eligible_ : waiting_).erase(at);

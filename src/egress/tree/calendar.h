@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// calendar.h - packets leave at times of their own: so long after they came as their flow says, and spaced by its
-// rate. What paths far away do to packets, and what paces senders.
+// calendar.h - a calendar queue: each packet leaves a given delay after its arrival, and no faster
+// than its flow's rate. Emulates long paths and paces senders.
 //
-// Order within a flow holds; among flows whose packets are due at once, first come, first served.
+// Keeps order within a flow. Flows whose packets are due at the same time go first come, first
+// served.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +19,7 @@ namespace batchplane::egress {
 struct CalendarFlow {
   uint64_t due_ns = 0;  // of the first packet
   WheelLink wheel;
-  uint32_t next = kNone;  // of flows whose first packet is due
+  uint32_t next = kNone;  // list of flows whose first packet is due
   uint32_t before = kNone;
   uint16_t lmax_bytes = 0;
 };
@@ -37,7 +38,7 @@ class Calendar : public Scheduled<Calendar, CalendarFlow> {
     take(due_.first(), out);
     return true;
   }
-  // Whether due or not.
+  // Returns packets whether due or not.
   bool drain(Descriptor& out) noexcept {
     if (backlog_pkts() == 0) return false;
     while (flows_[drained_].backlog_pkts == 0) drained_ = (drained_ + 1) % flows_.size();
@@ -45,7 +46,7 @@ class Calendar : public Scheduled<Calendar, CalendarFlow> {
     return true;
   }
   void prefetch_path(uint32_t /*flow*/) const noexcept {}
-  // When dequeue() may find something, or a little earlier.
+  // When dequeue() may find a packet, or slightly earlier.
   [[nodiscard]] uint64_t next_ready_ns() noexcept {
     if (!due_.is_empty()) return now_ns_;
     Waiting waiting{flows_};
@@ -53,7 +54,7 @@ class Calendar : public Scheduled<Calendar, CalendarFlow> {
   }
 
  private:
-  static constexpr uint64_t kMostAheadNs = 1'000'000'000;  // of other workers' clocks
+  static constexpr uint64_t kMostAheadNs = 1'000'000'000;  // allowed lead of other workers' clocks
   friend Scheduled<Calendar, CalendarFlow>;
   struct Waiting {
     Flows& flows;
@@ -66,20 +67,21 @@ class Calendar : public Scheduled<Calendar, CalendarFlow> {
     leave(at);
     out = flows_.pop(flow);
     out.flow = at;
-    // What came late does not make the next one late, too.
+    // A late packet does not delay the next one.
     if (flows_.params(at).pace_bps != 0) {
       Pace& pace = paces_[at];
       if (flow.due_ns > pace.paid_at_ns()) pace.forget_before(flow.due_ns);
       pace.charge(out.len_bytes());
     }
-    // Behind another one it has come before now.
+    // The packet behind it arrived before now.
     if (flow.backlog_pkts != 0) make_due(at, std::min(came_ns(at), now_ns_));
   }
   void fit(uint32_t flow) {
     fit_lmax(flow);
     paces_[flow].set_rate_bps(flows_.params(flow).pace_bps, now_ns_);
   }
-  // What seems to come from far ahead has waited for its flow's rate until its time of entry wrapped.
+  // An arrival that seems far in the future waited for its flow's rate until its entry time
+  // wrapped.
   [[nodiscard]] uint64_t came_ns(uint32_t at) const noexcept {
     const uint64_t ns = flows_[at].head.entry_ns(now_ns_);
     return ns > now_ns_ + kMostAheadNs ? 0 : ns;

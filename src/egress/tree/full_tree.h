@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// full_tree.h - subscribers with four classes each that never run out of packets, in virtual time: who gets what.
+// full_tree.h - for tests: subscribers with four classes each, all always backlogged, in virtual
+// time; measures the rate each gets.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,7 @@ struct FullTreeShape {
   uint32_t subscribers = 1;
   uint64_t link_bps = 0;
   uint64_t ceil_bps = 0;  // of each subscriber; 0: none
-  bool is_mixed = false;  // 64 to 1500 bytes; else 1500
+  bool is_mixed = false;  // packets of 64 to 1500 bytes; else 1500
 };
 
 // Class c of a subscriber is leaf 4 s + c and has weight 1 + c.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// time_wheel.h - who is due when: constant work to put in, take out and find, exact to the nanosecond.
+// time_wheel.h - a timing wheel: inserts, removes and finds items in constant time, exact to the
+// nanosecond.
 //
-// Two wheels of 4096 slots: of 1.024 us for the next 4.2 ms, of 4.2 ms for the next 17 s. Who is due later
-// comes out then and is put in again.
+// Two wheels of 4096 slots: slots of 1.024 us for the next 4.2 ms, and of 4.2 ms for the next 17 s.
+// Items due later come out at the end of the wheel and are inserted again.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +16,14 @@
 
 namespace batchplane::egress {
 
-// Part of what waits.
+// Embedded in each item.
 struct WheelLink {
   uint32_t next = kNone;
   uint32_t before = kNone;
-  uint32_t slot = kNone;  // kNone: does not wait
+  uint32_t slot = kNone;  // kNone: not in the wheel
 };
 
-// A bit for each of 4096 slots, and one for each word of them.
+// One bit per slot, and one bit per word of these.
 class SlotBits {
  public:
   static constexpr uint32_t kSlots = 4096;
@@ -35,12 +36,12 @@ class SlotBits {
     words_[slot / 64] &= ~(1ULL << slot % 64);
     if (words_[slot / 64] == 0) summary_ &= ~(1ULL << slot / 64);
   }
-  // How many slots after `from`, itself included, the first one set lies; kSlots: none is.
+  // Slots from `from` (included) to the first slot set; kSlots: none.
   [[nodiscard]] uint32_t distance_from(uint32_t from) const {
     if (summary_ == 0) return kSlots;
     const uint64_t here = words_[from / 64] >> from % 64;
     if (here != 0) return static_cast<uint32_t>(std::countr_zero(here));
-    // From the word behind on, round the wheel; the word itself comes last.
+    // Search the words after `from`'s, round the wheel; its own word comes last.
     const uint64_t turned = std::rotr(summary_, static_cast<int>(from / 64 + 1));
     const uint32_t word = (from / 64 + 1 + static_cast<uint32_t>(std::countr_zero(turned))) % 64;
     const uint32_t slot = word * 64 + static_cast<uint32_t>(std::countr_zero(words_[word]));
@@ -52,8 +53,8 @@ class SlotBits {
   uint64_t summary_ = 0;
 };
 
-// `items[i].wheel` is a WheelLink; `items.due_ns(i)` tells when it is due. That may become later while it
-// waits, never earlier.
+// `items[i].wheel` is a WheelLink; `items.due_ns(i)` is its due time, which may move later while
+// the item waits, but never earlier.
 template <class Items>
 class TimeWheel {
  public:
@@ -86,7 +87,8 @@ class TimeWheel {
     at = {};
   }
 
-  // ready(item) for each that is due until now, no longer waiting then; it may put in and take out any.
+  // Calls ready(item) for each item due by now, after removing it. The call may insert and remove
+  // any item.
   template <class Ready>
   void advance(Items& items, uint64_t now_ns, Ready&& ready) {
     if (now_ns <= now_ns_) return;
@@ -103,7 +105,7 @@ class TimeWheel {
     }
     quiet_until_ns_ = next_due_ns(items);
   }
-  // When the next one is due; early where that is milliseconds away or has become later.
+  // Next due time; may be early if that is milliseconds away or has been moved later.
   [[nodiscard]] uint64_t next_due_ns(const Items& items) const {
     uint64_t next_ns = kNever;
     const uint64_t fine = now_ns_ >> kFineShift;
@@ -134,7 +136,7 @@ class TimeWheel {
     first_[slot] = item;
     if (slot != kReady) bits_of(slot).set(slot % kSlots);
   }
-  // All slots from one time to another; after one turn of the wheel there are no more.
+  // Empties all slots between two times, at most one turn of the wheel.
   void empty_until(Items& items, uint32_t base, uint64_t from, uint64_t until) {
     const SlotBits& bits = base == 0 ? fine_ : coarse_;
     const uint64_t last = std::min(until, from + kSlots - 1);
@@ -144,7 +146,7 @@ class TimeWheel {
       empty(items, base + static_cast<uint32_t>(at % kSlots));
     }
   }
-  // Who is not due yet goes back in, into the same slot or a finer one.
+  // Items that are not due yet go back in, into the same slot or a finer one.
   void empty(Items& items, uint32_t slot) {
     uint32_t item = first_[slot];
     first_[slot] = kNone;
@@ -164,7 +166,7 @@ class TimeWheel {
   SlotBits coarse_;
   std::array<uint32_t, kReady + 1> first_{};
   uint64_t now_ns_ = 0;
-  uint64_t quiet_until_ns_ = kNever;  // nobody is due before
+  uint64_t quiet_until_ns_ = kNever;  // no item is due before
 };
 
 }  // namespace batchplane::egress

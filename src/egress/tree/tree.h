@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // tree.h - a hierarchical packet scheduler: minimum rates, ceilings, weights and priorities at every level.
 //
-// - Leaves hold packets. Inner nodes choose among their children; the root's choice is what goes next.
-// - A node that has packets and less than its minimum rate is green, and so is every node above it. Green
-//   children go first, of the highest priority first, in turn.
-// - What minima leave is excess. It goes to the highest priority, and within it by weight.
-// - Bytes that were sent as green count against minima and not against weights; other bytes the other way.
-// - A node at its ceiling is out of the choice until it may send again. No node sends more in any time t
-//   than ceiling * t + burst + one packet, and its children share that.
-// - Nothing is left unused: while anything may be sent, something is. What a node leaves goes to its
-//   siblings first, because its parent chooses first.
-// - Weights hold by rounds: a child gets one quantum (weight * longest packet) in each. Who comes in the middle
-//   of a round with its quantum unspent goes before those that had packets all the time, so that a flow
-//   within its share waits for few others. Debts are carried over, credit is not.
-// - Minima are kept as long as those below a node fit into its ceiling, and all into the link.
+// - Leaves hold packets. Inner nodes choose among their children; the root's choice is sent next.
+// - A node that has packets and is under its minimum rate is green, and so is every node above it.
+// Green
+// children go first, highest priority first, and take turns within a priority.
+// - Bandwidth left over by minima is excess. It goes to the highest priority, and within it by
+// weight.
+// - Bytes sent while green count against minima, not weights; other bytes count against weights
+// only.
+// - A node at its ceiling is skipped until it may send again. In any time t no node sends more than
+// ceiling * t + burst + one packet, and its children share that.
+// - The scheduler is work-conserving: while anything may be sent, something is. Bandwidth that a
+// node
+// leaves goes to its siblings first, because its parent chooses first.
+// - Weights hold by rounds: a child gets one quantum (weight * longest packet) in each. A child
+// that
+// becomes active in the middle of a round with its quantum unspent goes before those that were
+// backlogged all along, so a flow within its share waits for few others. Debts carry over to the
+// next
+// round, credit does not.
+// - Minima are kept as long as those below a node fit into its ceiling, and all fit into the link.
 //
-// Work per packet is constant for each level. One owner; time is an argument. Nothing is allocated after the
-// start.
+// Constant work per packet and level. One owner; time is an argument. Allocates only when made.
 #pragma once
 
 #include <vector>
@@ -29,14 +35,15 @@ namespace batchplane::egress {
 
 class Tree {
  public:
-  // With a root, which has no rates of its own: the link has.
+  // Starts with a root, which has no rates of its own: the link sets its rate.
   explicit Tree(TreeCapacity capacity);
 
-  // Changes, between two packets; nothing happens unless kYes. All but remove() keep packets where they are.
+  // Changes between two packets; no effect unless kYes is returned. All but remove() leave packets
+  // where they are.
   Edited add(uint32_t node, uint32_t parent, const NodeParams& params);
   Edited change(uint32_t node, const NodeParams& params);
   Edited move(uint32_t node, uint32_t parent);
-  // A leaf's packets, oldest first, go to `take`.
+  // Passes the leaf's packets to `take`, oldest first.
   Edited remove(uint32_t node, const TakeDescriptor& take);
 
   [[nodiscard]] uint32_t root() const { return capacity_.root(); }
@@ -47,25 +54,26 @@ class Tree {
     return node < capacity_.leaves && nodes_[node].parent != kNone;
   }
 
-  // Time never goes back. What enqueue() and dequeue() do, they do at the time of the last call.
+  // Time never goes back. enqueue() and dequeue() act at the time of the last call.
   void advance(uint64_t now_ns) noexcept;
   void prefetch(uint32_t flow) const noexcept {
     const uint32_t leaf = flow & kFlowMask;
     if (leaf < capacity_.leaves) __builtin_prefetch(&nodes_[leaf], 1);
     if (flow != leaf) connections_.prefetch(flow);
   }
-  // Once that is there: what lies above the leaf.
+  // To be called once prefetch() has taken effect: fetches the nodes above the leaf.
   void prefetch_path(uint32_t flow) const noexcept;
-  // `pkt.flow` is the leaf; where its queue has CoDel, a flow_word(). Unless kYes the caller keeps the packet.
+  // `pkt.flow` is the leaf, or a flow_word() if its queue has CoDel. The caller keeps the packet
+  // unless kYes is returned.
   Enqueued enqueue(const Descriptor& pkt) noexcept;
-  // False: nothing may be sent now. With kMarkBit in its flow the packet is to be marked.
+  // False: nothing may be sent now. If kMarkBit is set in its flow, the packet is to be marked.
   bool dequeue(Descriptor& out) noexcept;
-  // What queues have dropped; the owner takes it over, and empties the list.
+  // Packets dropped by queues; the owner takes them and empties the list.
   DropList& shed() noexcept { return shed_; }
   [[nodiscard]] const Descriptor& pushed_out() const noexcept { return pushed_out_; }
-  // Whatever ceilings and minima say; false when there is none.
+  // Ignores ceilings and minima; false if there is no packet.
   bool drain(Descriptor& out) noexcept;
-  // When dequeue() may find something after it has not, or a little earlier.
+  // After dequeue() returned false: when it may find a packet, or slightly earlier.
   [[nodiscard]] uint64_t next_ready_ns() const { return wheel_.next_due_ns(rates_); }
 
   [[nodiscard]] uint32_t backlog_pkts() const noexcept { return pkts_.size_pkts() + shed_.n; }
@@ -77,7 +85,7 @@ class Tree {
   }
 
  private:
-  // tree_places.inl: where a node belongs, and putting it there.
+  // tree_places.inl: the list that a node belongs in, and moving it there.
   [[nodiscard]] bool is_inner(uint32_t node) const noexcept { return node >= capacity_.leaves; }
   [[nodiscard]] ChildLists& siblings_of(const TreeNode& node) noexcept;
   [[nodiscard]] int32_t quantum_bytes(const TreeNode& node) const noexcept;
@@ -92,7 +100,7 @@ class Tree {
   void place_path(uint32_t at) noexcept;
   void take_off_path(uint32_t at) noexcept;
 
-  // tree_order.cc: a packet's way.
+  // tree_order.cc: the path of a packet.
   [[nodiscard]] uint32_t choose(uint32_t node) noexcept;
   [[nodiscard]] uint32_t choose_excess(uint32_t node, uint8_t priority) noexcept;
   [[nodiscard]] uint32_t choose_leaf() noexcept;
@@ -117,7 +125,7 @@ class Tree {
   void join(uint32_t node, uint32_t parent);
 
   TreeCapacity capacity_;
-  uint32_t unit_bytes_;  // quantum of weight 1: with it, whoever has its turn may send
+  uint32_t unit_bytes_;  // quantum of weight 1: enough to send any packet in its turn
   BigArray<TreeNode> nodes_;
   TreeRates rates_;
   TimeWheel<TreeRates> wheel_;
@@ -128,9 +136,9 @@ class Tree {
   Descriptor pushed_out_;
   uint64_t now_ns_ = 0;
   uint32_t served_ = kNone;               // the leaf of the last packet
-  bool is_served_ = false;                // it is still first on its path
-  uint32_t drained_ = 0;                  // drain() looks from here on
-  std::vector<uint32_t> unused_shapers_;  // of leaves; of changes only
+  bool is_served_ = false;                // it is still first in the lists on its path
+  uint32_t drained_ = 0;                  // where drain() continues its search
+  std::vector<uint32_t> unused_shapers_;  // of leaves; used only by changes
 };
 
 }  // namespace batchplane::egress

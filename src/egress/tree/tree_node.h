@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// tree_node.h - how a tree lies in memory: a line for each node, one more for its rates, two for the children
-// of an inner node.
+// tree_node.h - the memory layout of a tree: one cache line per node, one more for its rates, two
+// for the children of an inner node.
 #pragma once
 
 #include <algorithm>
@@ -19,13 +19,13 @@ namespace batchplane::egress {
 
 inline Aqm aqm_of(LeafQueue queue) { return queue == LeafQueue::kPie ? Aqm::kPie : Aqm::kCodel; }
 
-// Where a node stands at its parent.
+// The list of its parent that a node is in.
 enum class Place : uint8_t {
-  kOut,    // nothing to send, or nothing that may be sent now
-  kFresh,  // came in this round with bytes left of its quantum: goes first
-  kEven,   // has its turn in the next round of even number,
-  kOdd,    // or of odd number
-  kGreen,  // it, or something below it, has less than its minimum rate
+  kOut,    // nothing to send, or not allowed to send now
+  kFresh,  // became active in this round with quantum left: goes first
+  kEven,   // next turn in a round of even number
+  kOdd,    // next turn in a round of odd number
+  kGreen,  // it or a node below it is under its minimum rate
 };
 inline Place turn_in(uint16_t round) { return (round & 1) != 0 ? Place::kOdd : Place::kEven; }
 
@@ -39,7 +39,8 @@ struct alignas(64) TreeNode {
     Watched<uint32_t> backlog_bytes;
     uint32_t limit_bytes = 0;
   };
-  // A bit of `active` for each priority: of children in any of the excess lists, and 8 higher of green ones.
+  // `active` has one bit per priority: set if any excess list has children; green children are 8
+  // bits higher.
   struct Inner {
     uint32_t n_children = 0;
     uint16_t active = 0;
@@ -47,7 +48,7 @@ struct alignas(64) TreeNode {
   };
 
   TreeNode() : leaf() {}
-  // Of a leaf without packets or an inner node without children, which then has no parent.
+  // Resets a leaf without packets, or an inner node without children; it then has no parent.
   void forget(bool is_inner) noexcept;
   union {
     Leaf leaf;
@@ -60,15 +61,15 @@ struct alignas(64) TreeNode {
   uint32_t shaper = kNone;
   int32_t credit_bytes = 0;
   uint16_t weight = 0;
-  uint16_t round = 0;  // in which it last had a quantum
+  uint16_t round = 0;  // round of its last quantum
   uint8_t priority = 0;
   Place place = Place::kOut;
   LeafQueue queue = LeafQueue::kFifo;
-  LeafQueue wanted_queue = LeafQueue::kFifo;  // once it is empty
+  LeafQueue wanted_queue = LeafQueue::kFifo;  // takes effect once the leaf is empty
 };
 static_assert(sizeof(TreeNode) == 64);
 
-// A leaf's backlog, at which others may be looking, is 0 already.
+// Does not write a leaf's backlog: other threads may be reading it, and it is 0 already.
 inline void TreeNode::forget(bool is_inner) noexcept {
   if (is_inner) {
     std::construct_at(&inner);
@@ -108,7 +109,7 @@ struct alignas(64) Shaper {
   uint32_t node = kNone;
   Waits waits = Waits::kNot;
 
-  // From when on its ceiling lets a packet through.
+  // Time from which its ceiling lets a packet through.
   [[nodiscard]] uint64_t ceil_due_ns() const {
     const uint64_t paid_at_ns = ceil.paid_at_ns();
     return paid_at_ns - std::min<uint64_t>(paid_at_ns, burst_ns);
@@ -116,21 +117,21 @@ struct alignas(64) Shaper {
 };
 static_assert(sizeof(Shaper) == 64);
 
-// What an inner node has besides its line.
+// Data of an inner node besides its own line.
 struct InnerData {
   Shaper shaper;
   std::array<ChildLists, kPriorities> children;
 };
 
-// Guaranteed bytes that nobody served for so long are forgotten, and so are those served ahead of time.
+// Guaranteed service older than this, missed or received in advance, is forgotten.
 inline constexpr uint64_t kMaxMinLagNs = 100'000'000;
-// A node that had nothing to send, or was at its ceiling, for longer than this was due nothing meanwhile.
+// A node that was idle or at its ceiling for longer than this accrues no deficit for that time.
 inline constexpr uint64_t kMaxIdleNs = 2'000'000;
-// A node that has had its minimum waits until a longest packet is due, or this long: it then sends some
-// packets in a row and does not change its place for each.
+// A node that has received its minimum waits until its longest packet is due, or for this long. It
+// then sends several packets in a row instead of changing its place for each.
 inline constexpr uint64_t kMaxMinStepNs = 1'000'000;
 
-// What inner nodes have besides, by node - leaves; and the shapers of all: first those of inner nodes, then
+// Extra data of inner nodes, by node - leaves; and the shapers: first those of inner nodes, then
 // those of leaves.
 class TreeRates {
  public:
@@ -154,7 +155,7 @@ class TreeRates {
     __builtin_prefetch(&inner.children[priority], 1);
   }
 
-  // Of a shaper that waits.
+  // When a waiting shaper is due.
   [[nodiscard]] uint64_t due_ns(uint32_t shaper) const {
     const Shaper& at = (*this)[shaper];
     if (at.waits == Shaper::Waits::kForCeil) return at.ceil_due_ns();

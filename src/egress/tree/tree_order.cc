@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// tree_order.cc - which packet of a tree is next.
+// tree_order.cc - chooses the next packet of a tree.
 #include <bit>
 #include <memory>
 #include <utility>
@@ -105,7 +105,7 @@ Enqueued Tree::push_where_full(TreeNode& node, const Descriptor& pkt) noexcept {
   return !pkts_.is_full() && push(node, pkt) ? Enqueued::kYes : Enqueued::kFull;
 }
 
-// Of a leaf with two packets at least, so that it keeps its place.
+// From a leaf with at least two packets, so that it keeps its place.
 Descriptor Tree::push_out(uint32_t word) noexcept {
   const uint32_t leaf = word & kFlowMask;
   TreeNode& node = nodes_[leaf];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// tree_test_util.h - trees as tests write them, served by a link in virtual time.
+// tree_test_util.h - lets tests describe trees as lists, and serves them by a link in virtual time.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace batchplane::egress {
 
 // Inner nodes come first; see number_of().
 struct TestNode {
-  int parent = -1;  // of the list; -1: the root
+  int parent = -1;  // index in the list; -1: the root
   uint64_t min = 0;
   uint64_t ceil = 0;
   uint32_t burst = 0;
@@ -31,7 +31,7 @@ inline NodeParams params_of(const TestNode& node) {
           .priority = node.priority};
 }
 
-// Of node k of a list in the tree: leaves by their places, the root, inner nodes.
+// Number in the tree of node k of a list: leaves in order, then the root, then inner nodes.
 inline uint32_t number_of(const std::vector<TestNode>& nodes, int k) {
   const auto n = static_cast<int>(std::ranges::count_if(nodes, &TestNode::is_inner));
   const auto n_leaves = static_cast<int>(nodes.size()) - n;
@@ -53,8 +53,9 @@ inline Tree make_tree(const std::vector<TestNode>& nodes, uint32_t pkts) {
   return tree;
 }
 
-// Serves until a time. `next_len(leaf)` refills a leaf when one of its packets has gone; 0: no more.
-// `served(pkt, now_ns)` sees each; `idle(now_ns)` is told when nothing could be sent.
+// Serves until a given time. `next_len(leaf)` refills a leaf after each packet it sends; 0: no
+// more. `served(pkt, now_ns)` is called for each packet, `idle(now_ns)` whenever nothing could be
+// sent.
 inline constexpr auto kIgnoreIdle = [](uint64_t) {};
 template <class NextLen, class Served, class Idle = decltype(kIgnoreIdle)>
 void serve(Tree& tree, Link& link, uint64_t from_ns, uint64_t until_ns, NextLen&& next_len,
@@ -79,7 +80,7 @@ void serve(Tree& tree, Link& link, uint64_t from_ns, uint64_t until_ns, NextLen&
   }
 }
 
-// By node, inner ones with all that is below them.
+// By node; an inner node's rate includes everything below it.
 inline std::vector<double> served_mbps(const std::vector<TestNode>& nodes, uint64_t rate_bps,
                                        uint64_t duration_ns) {
   constexpr uint32_t kLenBytes = 1500;

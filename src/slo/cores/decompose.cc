@@ -59,7 +59,7 @@ void Decomposer::move(const View& view, uint32_t module, uint32_t worker, const 
   const std::string home =
       known == parts_.end() ? view.model.workers[view.worker_of(module)] : known->second.home;
   parts_[name] = {home, n_periods_, 0};
-  // Who has to leave again soon after it came back stays away for longer.
+  // A part that has to leave again soon after its return stays away for longer.
   uint64_t& patience = patience_.try_emplace(name, settings_.master_periods).first->second;
   const auto back = returned_.find(name);
   if (back == returned_.end()) return;

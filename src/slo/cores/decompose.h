@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// decompose.h - parts of a pipeline go to other workers where one cannot keep its promises, and come back
-// when it can: the papers' two rules, and one that looks at loads. docs/controllers.md says when which acts.
+// decompose.h - moves parts of a pipeline to other workers when one worker cannot keep its SLOs,
+// and back when it can: the papers' two rules, and one based on loads. docs/controllers.md says
+// when each acts.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +14,31 @@
 
 namespace batchplane::slo {
 
-// Beside a controller of buffers, over all models that moves lead to. Reads no clock.
+// Runs beside a controller of buffers, over all models that its moves lead to. Reads no clock.
 class Decomposer {
  public:
   explicit Decomposer(const Settings& settings) : settings_(settings) {}
 
-  // After each period; `snapshot` is of `model`. Every master_periods there may be moves.
+  // Called after each period; `snapshot` is of `model`. Returns moves at most every master_periods.
   std::vector<exec::MoveChange> step(const Model& model, const Snapshot& snapshot);
 
-  // Work beyond this share of a worker's time overloads it; what would take less than the second share fits
-  // on one again, of its time or of what it brought in when it was full.
+  // A worker is overloaded beyond kFullLoad of its time. A part returns if the worker would be
+  // loaded by less than kReturnLoad with it, either of its time or of what it took in when it was
+  // full.
   static constexpr double kFullLoad = 0.95;
   static constexpr double kReturnLoad = 0.6;
-  // A part comes to where flows have promises only if it leaves them this share of their time.
+  // A part moves to a worker with SLO flows only if it leaves them this share of their time.
   static constexpr double kPartDelay = 0.5;
-  // What a packet from another worker costs those two, beside the queue: its lines change cores.
+  // Costs per packet of a hop for the sending and the receiving worker, besides the queue itself:
+  // its cache lines change cores.
   static constexpr double kSendNs = 9;
   static constexpr double kTakeNs = 20;
 
  private:
   struct Part {
-    std::string home;    // worker
+    std::string home;    // worker it left
     uint64_t since = 0;  // period
-    // Packets a ns that its home brought in with it, at most; 0: it did not leave for its load.
+    // Largest rate that its home took in while it was there; 0: it did not leave because of load.
     double full_pkts_per_ns = 0;
   };
   struct View;
@@ -55,12 +58,12 @@ class Decomposer {
 
   const Settings settings_;
   uint64_t n_periods_ = 0;
-  std::map<std::string, Part> parts_;         // that this has moved, by module
-  std::map<std::string, uint64_t> patience_;  // periods that a part stays away at least
-  std::map<std::string, uint64_t> returned_;  // when
+  std::map<std::string, Part> parts_;         // parts moved by this object, by module
+  std::map<std::string, uint64_t> patience_;  // minimum periods that a part stays away
+  std::map<std::string, uint64_t> returned_;  // period of its return
   std::vector<exec::MoveChange> moves_;       // of this step
-  double rate_before_ = 0;  // packets a ns that entered when the last ones left for their load
-  std::vector<std::string> on_trial_;  // these
+  double rate_before_ = 0;  // packets per ns that entered when the last parts left because of load
+  std::vector<std::string> on_trial_;  // those parts
 };
 
 }  // namespace batchplane::slo

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// decompose_view.h - one period as a decomposer sees it: loads, promises and parts.
+// decompose_view.h - one period as the decomposer sees it: loads, SLOs and parts.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace batchplane::slo {
 
-// One period's loads and promises, by module, task and worker of one model.
+// Loads and SLOs of one period, by module, task and worker of one model.
 struct Decomposer::View {
   View(const Model& a_model, const Snapshot& a_period, double a_percentile)
       : model(a_model), period(a_period), percentile(a_percentile) {
@@ -58,13 +58,13 @@ struct Decomposer::View {
   [[nodiscard]] bool is_late(uint32_t flow) const {
     return exec::is_slo_broken(period.flows[flow], percentile);
   }
-  // Of a batch; an input takes none.
+  // Run time of a batch; inputs take none.
   [[nodiscard]] double run_ns(uint32_t module, double pkts) const {
     if (!model.modules[module].has_buffer) return 0;
     const CostLaw::Line& cost = cost_line(period.modules[module]);
     return cost.cost_per_batch_ns + cost.cost_per_pkt_ns * pkts;
   }
-  // A flow's modules in one task, inputs not among them.
+  // A flow's modules in one task, without inputs.
   [[nodiscard]] std::vector<uint32_t> path_in(uint32_t flow, uint32_t task) const {
     std::vector<uint32_t> path;
     for (const uint32_t m : model.flows[flow].path) {
@@ -72,7 +72,7 @@ struct Decomposer::View {
     }
     return path;
   }
-  // The module and what only it feeds, in its task.
+  // A module and everything in its task that only it feeds.
   [[nodiscard]] std::set<uint32_t> part_of(uint32_t head) const {
     std::set<uint32_t> part{head};
     for (const uint32_t m : model.tasks[model.modules[head].task].modules) {
@@ -87,15 +87,16 @@ struct Decomposer::View {
     for (const uint32_t m : part_of(head)) sum += load_of[m];
     return sum;
   }
-  // Whether a full batch keeps it busy for longer than handing that over takes.
+  // Whether a full batch keeps the part busy for longer than the hop takes.
   [[nodiscard]] bool is_worth_a_hop(uint32_t head) const {
     double run = 0;
     for (const uint32_t m : part_of(head)) run = std::max(run, run_ns(m, model.batch_limit_pkts));
     return run > (kSendNs + kTakeNs) * model.batch_limit_pkts;
   }
-  // What a part's packets cost those who hand them over, and those who take them, to and fro.
+  // Load that handing a part's packets over adds, in both directions, at `ns` per packet.
   [[nodiscard]] double hop_load(uint32_t head, double ns) const { return pkts_per_ns[head] * ns; }
-  // Full batches of all that is there, and of the part, would leave too little of what some flow there may take.
+  // Whether full batches of all modules on the worker, and of the part, would leave some flow there
+  // too little time.
   [[nodiscard]] bool breaks_promises(const std::set<uint32_t>& part, uint32_t worker) const {
     double turnaround_ns = 0;
     for (const uint32_t m : part) turnaround_ns += run_ns(m, model.batch_limit_pkts);
@@ -118,7 +119,8 @@ struct Decomposer::View {
     }
     return best;
   }
-  // Inputs that lose packets or keep some waiting in front of the ring; or polls find full batches, always.
+  // Whether inputs lose packets or keep some waiting in front of the ring, or polls always return
+  // full batches.
   [[nodiscard]] bool has_too_much(uint32_t worker) const {
     for (size_t i = 0; i < model.inputs.size(); ++i) {
       const exec::InputPeriod& input = period.inputs[i];
@@ -147,8 +149,8 @@ struct Decomposer::View {
   std::vector<double> load;                  // by worker: share of its time
   std::vector<double> load_of;               // by module
   std::vector<double> pkts_per_ns;           // by module
-  std::vector<std::vector<uint32_t>> feeds;  // by module: what leads there
-  std::vector<bool> ends_task;  // by module: a queue or its door, which is no part of anything
+  std::vector<std::vector<uint32_t>> feeds;  // by module: modules that feed it
+  std::vector<bool> ends_task;  // by module: a queue or its entry, which belongs to no part
   std::vector<std::vector<uint32_t>> flows_of;  // by task
 };
 

@@ -77,7 +77,7 @@ bool Load::update(const Snapshot& snapshot, const ProgramView& view) {
   double offered_pkts = 0;
   const bool is_waiting = count_inputs(snapshot, view, offered_pkts);
   compare_with_full_runs(snapshot, view);
-  // What is worked off did not come now.
+  // Packets worked off from a backlog did not arrive in this period.
   const double came_pkts = offered_pkts > 0 ? offered_pkts : entered;
   offered_.follow(came_pkts / period_ns, entered);
   rate_pkts_per_ns_ = entered / period_ns;
@@ -96,7 +96,8 @@ bool Load::update(const Snapshot& snapshot, const ProgramView& view) {
     if (all > 0) least_idle_ = std::min(least_idle_, idle / all);
   }
   is_saturated_ = window_pkts_ != 0 || is_full || (is_waiting && is_busy);
-  // What never leaves room may be as much as is taken. What did before may have become more.
+  // An input that never leaves room may be offered just what is taken; one that did before may now
+  // be offered more.
   full_periods_ = is_full && !is_waiting ? full_periods_ + 1 : 0;
   if (full_periods_ == 0) was_known_ = true;
   if (full_periods_ > kFullPeriods) was_known_ = false;

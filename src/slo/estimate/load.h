@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// load.h - what comes to a pipeline in a period and what is taken of it.
+// load.h - the load offered to a pipeline in a period, and how much of it the pipeline takes.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +13,27 @@ namespace batchplane::slo {
 class Load {
  public:
   Load(const Model& model, const Settings& settings);
-  // False: nothing came.
+  // Returns false if nothing arrived.
   bool update(const Snapshot& snapshot, const ProgramView& view);
 
-  // More comes than is taken, or as much as there is room for.
+  // More arrives than is taken, or as much as there is room for.
   [[nodiscard]] bool is_saturated() const { return is_saturated_; }
-  // Input came and went within the period, and filled the ring while it came: too little of it to tell.
+  // The input stopped for part of the period and filled the ring in the rest: too little to judge
+  // by.
   [[nodiscard]] bool is_lull() const { return is_saturated_ && least_idle_ > kLullIdle; }
-  // Packets per ns that entered, and that came; 0: nobody knows how many would.
+  // Packets per ns that entered; and that were offered, 0 if unknown.
   [[nodiscard]] double rate_pkts_per_ns() const { return rate_pkts_per_ns_; }
   [[nodiscard]] double offered_pkts_per_ns() const { return offered_pkts_per_ns_; }
-  // Beside what comes, to work off what waits outside within a few periods.
+  // Extra rate needed to work off what waits outside within a few periods.
   [[nodiscard]] double drain_pkts_per_ns() const { return drain_pkts_per_ns_; }
-  // Packets inside at any time, of closed loops; 0: there is none.
+  // Packets in flight in closed loops; 0 if there is none.
   [[nodiscard]] uint32_t window_pkts() const { return window_pkts_; }
-  // Packets that a task polls for each that enters the pipeline.
+  // By task: packets it polls per packet that enters the pipeline.
   [[nodiscard]] const std::vector<double>& visits() const { return visits_; }
-  // By task: the worker was never idle; packets that were left in the ring by a poll.
+  // By task: whether its worker was never idle; and packets that a poll left in the ring.
   [[nodiscard]] bool is_always_busy(uint32_t task) const { return is_busy_[task]; }
   [[nodiscard]] double left_pkts(uint32_t task) const { return left_pkts_[task]; }
-  // By task: what a packet takes less in full runs than in this period's.
+  // By task: time that a packet would take less in full runs than in this period's runs.
   [[nodiscard]] const std::vector<double>& spared_ns() const { return spared_ns_; }
   // Idle share of the busiest worker's time.
   [[nodiscard]] double least_idle() const { return least_idle_; }
@@ -45,21 +46,20 @@ class Load {
 
   const Model& model_;
   const Settings& settings_;
-  std::vector<bool> is_fed_;  // by task: from outside the pipeline
+  std::vector<bool> is_fed_;  // by task: gets packets from outside the pipeline
   std::vector<bool> is_busy_;
   std::vector<double> visits_;
   std::vector<double> left_pkts_;
   std::vector<double> spared_ns_;
-  std::vector<Smoothed>
-      full_ns_;  // by task: a packet's part of what full runs take beside segments
+  std::vector<Smoothed> full_ns_;  // by task: time per packet outside segments in full runs
   Smoothed offered_;
   double rate_pkts_per_ns_ = 0;
   double offered_pkts_per_ns_ = 0;
   double waiting_pkts_ = 0;  // outside, at the end of the period
   double drain_pkts_per_ns_ = 0;
   uint32_t window_pkts_ = 0;
-  uint32_t full_periods_ = 0;  // in a row, nothing known to wait outside
-  bool was_known_ = false;     // how much comes
+  uint32_t full_periods_ = 0;  // consecutive full periods with nothing known to wait outside
+  bool was_known_ = false;     // the offered rate was known
   bool is_saturated_ = false;
   double least_idle_ = 1;
 };

@@ -20,7 +20,7 @@ constexpr double kMoved = 0.1;    // of an arriving batch
 constexpr double kStairs = 0.15;  // of a batch's costs: what is further off is no line
 constexpr double kOftener = 10;   // that a release by age comes too late for its first packet
 
-// What the machine took away is no work that triggers could change.
+// Time that stalls took is not work that triggers could change.
 double time_at_work_ns(const exec::TaskPeriod& period) {
   return static_cast<double>(period.busy_ns - std::min(period.busy_ns, period.gap_ns));
 }
@@ -360,7 +360,7 @@ void ProgramView::update_egress(const Snapshot& snapshot, uint32_t f) {
     egress.took_ns += ratio(static_cast<double>(snapshot.legs[l].delay_sum_ns),
                             static_cast<double>(snapshot.legs[l].pkts));
   }
-  // A promise that is worth nothing to the flow's own is none.
+  // A bound beyond the flow's SLO counts as none.
   const bool is_of_use = promise.bound_ns < snapshot.flows[f].slo_ns;
   egress.most_ns = is_of_use ? static_cast<double>(promise.bound_ns) : egress.took_ns;
 }

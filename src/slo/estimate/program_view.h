@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// program_view.h - one period's counts as a Program: aggregated costs, shares, arriving batches,
-// run times; smoothed over periods as far as they only fluctuate.
+// program_view.h - turns one period's counts into a Program: aggregated costs, shares, arriving
+// batches, run times. Values that only fluctuate are smoothed over periods.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +16,12 @@ namespace batchplane::slo {
 
 inline constexpr double kSigmasAt99 = 2.326;  // of a normal distribution, one-sided
 
-// A value that follows counts: at once when they differ by more than chance, else slowly.
+// A smoothed count: it jumps to a new value that differs by more than chance, and follows slowly
+// otherwise.
 struct Smoothed {
   double value = 0;
   bool is_known = false;
-  // Chance: so many standard deviations.
+  // sigmas: how many standard deviations still count as chance.
   void follow(double measured, double events, double sigmas = 3);
 };
 
@@ -29,15 +30,15 @@ class ProgramView {
   static constexpr uint32_t kNoHead = kNoSegment;
 
   ProgramView(const Model& model, const Settings& settings);
-  // Takes a period in; program() and what follows below stand for it.
+  // Takes in a period; program() and all that follows below then refer to it.
   void update(const Snapshot& snapshot);
-  // Whether buffers stand behind others, and whether those behind may hold; update() allows it.
-  // While they may not, what a batch costs there is a part of what it costs where it is collected:
-  // of the first buffer's costs, with the triggers that predict_arrivals() was given last.
+  // Whether there are buffers behind other buffers, and whether those behind may hold; update()
+  // allows it. While they may not, their costs per batch are part of the costs of the buffer where
+  // batches are first collected, for the triggers last given to predict_arrivals().
   [[nodiscard]] bool has_nested() const;
   void allow_nested(bool is_allowed);
-  // Arriving batches as they will be once `triggers_pkts` are in force: batches that are collected
-  // upstream arrive larger. True when any moves by more than 10 %.
+  // Predicts arriving batches under `triggers_pkts`: batches collected upstream arrive larger. True
+  // if any size moves by more than 10 %.
   bool predict_arrivals(const std::vector<uint32_t>& triggers_pkts);
 
   [[nodiscard]] const Program& program() const { return program_; }
@@ -46,21 +47,21 @@ class ProgramView {
   [[nodiscard]] uint32_t head_of(uint32_t module) const { return head_of_[module]; }
   // Triggers in force during the period, by head.
   [[nodiscard]] const std::vector<double>& current() const { return current_; }
-  // What a single packet's own modules cost, however it is served.
+  // Service of a single packet by the flow's own modules, however it is batched.
   [[nodiscard]] double min_service_ns(uint32_t flow) const { return min_service_ns_[flow]; }
-  // What a packet scheduler behind the graph may take of a flow's time beyond what it took in the period: the
-  // flow's promise must hold whatever others begin to send.
+  // How much longer than in the period a packet scheduler behind the graph may hold the flow's
+  // packets: the flow's guarantee must hold whatever others begin to send.
   [[nodiscard]] double egress_ns(uint32_t flow) const {
     return std::max(0.0, egress_[flow].most_ns - egress_[flow].took_ns);
   }
-  // What it took, on average; and all that it may take, or that where nothing is promised.
+  // Mean time in the scheduler; and its bound, or the mean time where there is no bound.
   [[nodiscard]] double egress_took_ns(uint32_t flow) const { return egress_[flow].took_ns; }
   [[nodiscard]] double egress_most_ns(uint32_t flow) const { return egress_[flow].most_ns; }
-  // Of a segment's modules the one that takes most, and its part of what all take.
+  // The most expensive module of a segment, and its share of the segment's cost.
   [[nodiscard]] std::pair<uint32_t, double> heaviest(uint32_t head) const;
-  // How far beyond a mean run age limits reckon with at saturation, in standard deviations.
+  // Standard deviations beyond a mean run that age limits allow for at saturation.
   [[nodiscard]] double age_sigmas() const { return age_sigmas_; }
-  // Whether a task's input never was empty: more may have come than it took.
+  // Whether a task's input was never empty, so more may have arrived than it took.
   [[nodiscard]] bool is_input_full(const Snapshot& snapshot, uint32_t task) const;
 
  private:
@@ -71,26 +72,26 @@ class ProgramView {
   struct Head {
     Smoothed share;
     Smoothed arriving;             // at the triggers in force
-    std::vector<uint32_t> before;  // heads whose batches, or parts of them, arrive here
-    uint32_t max_pkts = 0;         // that it may hold
+    std::vector<uint32_t> before;  // heads whose batches, whole or in part, arrive here
+    uint32_t max_pkts = 0;         // that the buffer may hold
     double executed_pkts = 1;      // mean batch
     double batches = 0;
     double pkts = 0;
     double cost_per_batch_ns = 0;  // of the segment alone
     double cost_per_pkt_ns = 0;
-    uint32_t heaviest = 0;  // of its modules, in the mean batch
+    uint32_t heaviest = 0;  // its most expensive module, for the mean batch
     double heaviest_ns = 0;
-    double following_ns = 0;  // work of the period that its firings bring about elsewhere
+    double following_ns = 0;  // work that its firings caused elsewhere in the period
     Stair stair;
-    double extra_ns = 0;  // of the mean batch, beside the line
-    // In the period.
+    double extra_ns = 0;  // of the mean batch, beyond the line
+    // Work in the period.
     [[nodiscard]] double work_ns() const {
       return batches * (cost_per_batch_ns + extra_ns) + pkts * cost_per_pkt_ns;
     }
   };
   struct Task {
-    // Of the period.
-    double explained_ns = 0;  // by its segments
+    // Counts of the period.
+    double explained_ns = 0;  // work inside segments
     double n_runs = 0;
     double n_releases = 0;
     double n_aged = 0;
@@ -114,8 +115,8 @@ class ProgramView {
 
   const Model& model_;
   std::vector<Segment> segments_;
-  std::vector<uint32_t> head_of_;            // by module: index of the segment that it heads
-  std::vector<std::vector<uint32_t>> next_;  // by module, each once
+  std::vector<uint32_t> head_of_;            // by module: segment that it heads
+  std::vector<std::vector<uint32_t>> next_;  // successors by module, each once
   std::vector<Head> heads_;
   std::vector<Task> tasks_;
   std::vector<double> current_;
@@ -127,10 +128,12 @@ class ProgramView {
   std::vector<Egress> egress_;      // by flow
   std::vector<bool> is_scheduler_;  // by task
   std::vector<double> arriving_now_;
-  std::vector<std::pair<double, double>> parts_;  // of a segment: of batches, of packets
+  // by member of a segment: shares of batches and of packets
+  std::vector<std::pair<double, double>> parts_;
   bool is_folded_ = false;
   double age_sigmas_ = 0;
-  double chance_sigmas_ = 3;  // the more counts, the farther chance takes one of them
+  // deviation that still counts as chance: grows with the number of counts
+  double chance_sigmas_ = 3;
   Program program_;
 };
 

@@ -56,8 +56,8 @@ double next_down(const ProgramModule& module, double trigger_pkts) {
 
 namespace {
 
-// Whether a module without a buffer runs when one before it lets a batch go, and only then: not by
-// chance of its own.
+// Whether a module without a buffer runs exactly when the one before it releases a batch, not
+// independently.
 bool rides_along(const Program& program, const std::vector<double>& triggers_pkts, size_t v) {
   const uint32_t before = program.modules[v].before;
   return before != kNoModule && !is_holding(program.modules[v], triggers_pkts[v]) &&
@@ -150,7 +150,7 @@ FillSum fills_of(const Program& program, const Evaluation& at, const ProgramFlow
   FillSum fills{.mixes = program.mixes_fills, .sigmas = program.sigmas};
   for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
     const uint32_t t = program.flow_tasks[i];
-    // Below saturation age limits cut what comes late: there the oldest packet is what counts.
+    // Below saturation age limits cut late batches, so the oldest packet counts.
     fills.mixes &= program.tasks[t].is_saturated;
     fills.spread_ns += program.tasks[t].spread_scale * at.task_spread_ns[t];
   }

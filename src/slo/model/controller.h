@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // controller.h - the interface of everything that chooses triggers and age limits.
 //
-// A step is a function of the snapshot and of what earlier snapshots left in the controller: it
-// reads no clock, no file and no global, so that the same snapshots give the same decisions in the
-// daemon, in the simulator and in a test.
+// A step depends only on the snapshot and on the controller's state from earlier snapshots. It
+// reads no clock, file or global, so the same snapshots give the same decisions in the daemon, the
+// simulator and tests.
 #pragma once
 
 #include <string>
@@ -17,36 +17,37 @@ using Model = exec::ControlModel;
 using Snapshot = exec::PeriodSnapshot;
 using exec::Decision;
 
-// Who takes parts of a pipeline to other workers, beside the controller of buffers (slo/cores/decompose.h).
+// Rules for moving parts of a pipeline to other workers, besides the controller of buffers
+// (slo/cores/decompose.h).
 enum class Decompose : uint8_t { kOff, kGreedy, kNormGreedy, kBalance };
 inline constexpr const char* kDecomposeNames[] = {"off", "greedy", "normgreedy", "balance"};
 
-// Thresholds of all controllers; each uses those that concern it. Names and defaults are the
-// paper's where it has them.
+// Thresholds of all controllers; each uses the ones that apply to it. Names and defaults follow the
+// paper where it has them.
 struct Settings {
-  double percentile = 0.95;         // of the delay that SLOs are about; 1 = max, 0 = mean
+  double percentile = 0.95;         // of delay that SLOs bound; 1 = max, 0 = mean
   double tolerance = 0.05;          // delta: a flow is tight from (1 - delta) * SLO on
   double push_ratio = 0.7;          // of B: batches arriving this large need no buffer
   uint32_t pull_pkts = 4;           // q_min = floor(a) + this
   double controllable_bound = 0.5;  // of batchiness: above, a buffer does not pay
   uint32_t max_iterations = 3;      // of constraint dropping in one step
   uint64_t stranding_limit_ns = 1'000'000'000;
-  // The engine fires the oldest buffer when its input is empty (`idle: release`): below saturation
-  // a buffer then collects next to nothing.
+  // The engine fires the oldest buffer when its input is empty (`idle: release`), so below
+  // saturation buffers collect very little.
   bool releases_when_idle = false;
   uint64_t ring_pkts = 64;           // capacity of the input ring
-  uint64_t turnaround_extra_ns = 0;  // measured elsewhere: what a poll adds
-  // Of `primal`: every so many periods the master divides the flows' budgets anew.
+  uint64_t turnaround_extra_ns = 0;  // time that polling adds, measured separately
+  // For `primal`: the master redistributes the flows' budgets once every this many periods.
   uint32_t master_periods = 10;
-  double budget_step = 0.5;   // delta: of a flow's SLO, where the price of its budget is its load
-  double budget_shift = 0.1;  // of a flow's SLO: what a task past its budget gets at a time
+  double budget_step = 0.5;   // delta: share of a flow's SLO moved when budget price equals load
+  double budget_shift = 0.1;  // share of a flow's SLO that a task over its budget gets per step
   Decompose decompose = Decompose::kOff;  // every master_periods
-  double hold_ns_per_pkt = 1.5;           // what holding costs a packet: it leaves the cache
-  double hold_ns_per_batch = 6.5;         // and each batch that a buffer lets go
+  double hold_ns_per_pkt = 1.5;           // cost of holding a packet: it leaves the cache
+  double hold_ns_per_batch = 6.5;         // and of each batch that a buffer releases
 };
 
-// Controllers reckon with two numbers a module. This is the one place where the shape of a law that
-// is a table is left behind.
+// Controllers use a cost per batch and a cost per packet for each module. Only here is a cost table
+// reduced to that line.
 inline const CostLaw::Line& cost_line(const exec::ModulePeriod& module) {
   return module.cost.line();
 }
@@ -55,9 +56,9 @@ class Controller {
  public:
   virtual ~Controller() = default;
   [[nodiscard]] virtual const std::string& name() const = 0;
-  // One period: what to change. Called on the control thread or in virtual time.
+  // Returns the changes to make after one period. Called on the control thread or in virtual time.
   virtual Decision step(const Snapshot& snapshot) = 0;
-  // Why the last decision is what it is.
+  // The reasons for the last decision.
   [[nodiscard]] virtual Explanation explain() const = 0;
 };
 

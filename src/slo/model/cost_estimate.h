@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cost_estimate.h - what each module costs now: the profile, corrected by the executions sampled
-// while packets flow.
+// cost_estimate.h - the present cost of each module: its profile, corrected by sampled executions.
 #pragma once
 
 #include <vector>
@@ -10,37 +9,37 @@
 
 namespace batchplane::slo {
 
-// One module: sums of its samples, older ones weigh less, and the line fitted through them, to
-// which the profile is bent.
+// Cost estimate of one module: fits a line through the samples, with older ones weighted less, and
+// adjusts the profile to it.
 class ModuleCostEstimate {
  public:
   explicit ModuleCostEstimate(CostLaw prior);
 
-  // The samples of one period; a period without any changes nothing.
+  // Adds the samples of one period; a period without samples changes nothing.
   void add(const CostSamples& samples);
 
   [[nodiscard]] const CostLaw& cost() const { return cost_; }
-  // Estimated over profiled time of the batches that come now: 2 = twice as slow as profiled. 1 as
-  // long as nothing was sampled, or when the profile says that the module costs nothing.
+  // Estimated over profiled time for the present batch sizes: 2 = twice as slow as profiled. 1
+  // until something has been sampled, or if the profile says that the module costs nothing.
   [[nodiscard]] double drift_ratio() const;
 
  private:
-  // With the mean square of the distance of this period's sizes from the mean of all.
+  // period_spread: mean square distance of this period's sizes from the overall mean size.
   void fit(double period_spread);
 
   CostLaw prior_;
-  CostLaw::Line shape_;  // how the two costs relate where batch sizes do not tell
-  CostLaw cost_;         // a profiled table keeps its shape
+  CostLaw::Line shape_;  // ratio of the two costs, used when batch sizes hardly vary
+  CostLaw cost_;         // keeps the shape of a profiled table
   CostSums sums_;
   bool has_samples_ = false;
 };
 
 class CostEstimator {
  public:
-  // One prior for each module of the model, in its order.
+  // One prior per module of the model, in the same order.
   explicit CostEstimator(const std::vector<CostLaw>& priors);
 
-  // Takes the samples of a period and puts the new estimates into it.
+  // Takes the samples of a period and writes the new estimates into it.
   void update(exec::PeriodSnapshot& snapshot);
 
   [[nodiscard]] const ModuleCostEstimate& of(uint32_t module) const { return modules_[module]; }

@@ -9,7 +9,7 @@
 namespace batchplane::slo {
 namespace {
 
-// What a task of several polls may be parts of batches, wherever it comes from.
+// A task that polls several inputs may receive parts of batches from each.
 void mark_first(exec::ControlModel& model) {
   const auto is_queue = [&](uint32_t m) {
     return std::ranges::any_of(model.inputs, [m](const exec::ControlInput& input) {
@@ -24,7 +24,7 @@ void mark_first(exec::ControlModel& model) {
   };
   for (const exec::ControlEdge& edge : model.edges) {
     const bool is_from_input = !model.modules[edge.from].has_buffer || is_queue(edge.from);
-    // A link's packets are not to wait again.
+    // Packets behind a link's scheduler must not wait again.
     if (is_scheduler(edge.from)) continue;
     exec::ControlModule& first = model.modules[edge.to];
     if (!is_from_input || !first.has_buffer || first.is_egress || is_queue(edge.to)) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// model.h - what controllers derive from the graph once: where buffers may pay, and which modules
-// share the batches of each.
+// model.h - facts that controllers derive from the graph once: where buffers may pay off, and which
+// modules share the batches of each buffer.
 #pragma once
 
 #include <cstdint>
@@ -10,30 +10,31 @@
 
 namespace batchplane::slo {
 
-// Sets is_controlled of every module in front of which batches may have become smaller: it stands
-// behind a splitter of two branches or more, or two edges lead to it, or it is the first of its task
-// in a pipeline of several. Egress modules have nothing
-// to gain. Cost decides later whether a buffer pays (`Settings::controllable_bound`).
+// Sets is_controlled of every module that may receive smaller batches than its task polls: modules
+// behind a splitter with two or more branches, modules with two or more incoming edges, and the
+// first module of each task in a pipeline of several tasks. Egress modules gain nothing from
+// buffers. Whether a buffer pays off at a module's cost is decided later
+// (`Settings::controllable_bound`).
 void mark_controlled(exec::ControlModel& model);
 
-// A controlled module and what its batches run through before the next controlled one: followers
-// add their costs to it.
+// A controlled module and the modules that its batches pass before the next controlled one. Their
+// costs are added to its own.
 struct Segment {
   uint32_t head = 0;
   std::vector<uint32_t>
       members;  // head first, then every module reached without crossing another head
 };
-// One for each controlled module of the model, in the order of the pipeline file.
+// One per controlled module of the model, in the order of the pipeline file.
 std::vector<Segment> segments_of(const exec::ControlModel& model);
 
 inline constexpr uint32_t kNoSegment = ~0U;
-// By module, the segment that it is the head of.
+// By module: the segment that it heads, or kNoSegment.
 std::vector<uint32_t> segment_of_heads(const exec::ControlModel& model,
                                        const std::vector<Segment>& segments);
-// By segment, those of its task whose heads follow one of its members.
+// By segment: the segments of its task whose heads directly follow one of its members.
 std::vector<std::vector<uint32_t>> next_segments(const exec::ControlModel& model,
                                                  const std::vector<Segment>& segments);
-// By module, those that edges lead to, each once.
+// By module: the modules that its edges lead to, each once.
 std::vector<std::vector<uint32_t>> successors_of(const exec::ControlModel& model);
 
 }  // namespace batchplane::slo

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// plant_test_util.h - small graphs, hand-made periods, and a plant that answers triggers by the
-// cost law: rates are given, a buffer waits q / rate, a batch takes cost_per_batch + cost_per_pkt *
-// n.
+// plant_test_util.h - small graphs, hand-made periods, and a plant that follows the cost law: rates
+// are given, a buffer waits q / rate, and a batch takes cost_per_batch + cost_per_pkt * n.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +13,7 @@
 
 namespace batchplane::slo {
 
-// in -> split -> nf_i -> out_i, one flow a branch.
+// in -> split -> nf_i -> out_i, one flow per branch.
 inline Model tree_model(uint32_t n_branches) {
   Model model;
   model.modules = {{.name = "in"}, {.name = "split", .has_buffer = true}};
@@ -34,7 +33,7 @@ inline Model tree_model(uint32_t n_branches) {
   return model;
 }
 
-// in -> first -> {second_0 .. second_3} -> out_i: buffers in sequence; four flows.
+// in -> first -> {second_0 .. second_3} -> out_i: two levels of buffers, four flows.
 inline Model two_level_model() {
   Model model;
   model.modules = {{.name = "in"}, {.name = "first", .has_buffer = true, .is_controlled = true}};
@@ -80,8 +79,8 @@ inline exec::FlowPeriod flow_period(uint64_t slo_ns, double delay_ns, uint64_t p
   return period;
 }
 
-// A tree whose branches all have the same numbers: 1 M packets a second each in batches of 5, and
-// 1000 + 50 n ns a batch: one packet more in a trigger costs 1000 + 50 ns of delay.
+// A tree with identical branches: each gets 1 M packets/s in batches of 5 and takes 1000 + 50 n ns
+// per batch. One more packet in a trigger adds 1000 + 50 ns of delay.
 inline Snapshot even_tree_period(const Model& model, uint64_t slo_ns, double delay_ns,
                                  uint32_t trigger_pkts) {
   Snapshot snapshot;
@@ -123,7 +122,7 @@ struct Plant {
     }
     return rates;
   }
-  // Mean batch that reaches each module: modules stand after those that feed them.
+  // Mean batch that reaches each module. Modules are listed after those that feed them.
   [[nodiscard]] std::vector<double> arriving_pkts() const {
     const std::vector<double> rates = rates_pps();
     std::vector<double> arriving(model.modules.size(), 1.0);
@@ -180,7 +179,7 @@ struct Plant {
                               .run_p99_ns = static_cast<uint64_t>(turnaround_ns)});
     return snapshot;
   }
-  // One period under a controller; tells whether it changed anything.
+  // Runs one period under a controller; true if the controller changed anything.
   bool step(Controller& controller) {
     const Decision decision = controller.step(period());
     for (const exec::BufferChange& change : decision.changes) {
@@ -190,7 +189,7 @@ struct Plant {
   }
 };
 
-// Branches of which each has a cost per batch that pays for a buffer.
+// A tree in which the cost per batch of every branch is high enough for a buffer to pay off.
 inline Plant tree_plant(uint32_t n_branches) {
   Plant plant(tree_model(n_branches));
   for (uint32_t m = 0; m < plant.model.modules.size(); ++m) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ring_plant_test_util.h - what a controller controls, small: a source, a ring, a random split and
-// one leaf a flow, packet by packet in virtual time. It shares nothing with the controllers' model.
+// ring_plant_test_util.h - a small plant to be controlled: a source, a ring, a random split and one
+// leaf per flow, simulated packet by packet in virtual time. It shares no code with the
+// controllers' model.
 #pragma once
 
 #include <algorithm>
@@ -65,7 +66,7 @@ class RingPlant {
     }
   }
 
-  // Runs one period and tells what happened in it.
+  // Runs one period and returns its snapshot.
   Snapshot run(double period_ns, double percentile) {
     begin();
     const double end_ns = now_ns_ + period_ns;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// settings.h - thresholds of controllers from plain values, each checked.
+// settings.h - reads the controllers' thresholds from plain values and checks each.
 #pragma once
 
 #include "base/value.h"
@@ -7,8 +7,8 @@
 
 namespace batchplane::slo {
 
-// Those named in the dict, the others as in `base`. Throws ConfigError for an unknown name, a wrong
-// type or a number out of range.
+// Takes the settings named in the dict, and the others from `base`. Throws ConfigError for an
+// unknown name, a wrong type or a number out of range.
 Settings settings_from(const Value& given, const Settings& base = {});
 
 }  // namespace batchplane::slo

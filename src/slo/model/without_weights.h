@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// without_weights.h - controllers that know no weights take over from those that set them.
+// without_weights.h - lets controllers that set no weights take over from those that do.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace batchplane::slo {
 
-// The same controller; its first step also gives inputs the weight back that the pipeline wants,
-// and ends paces. As it is where no task of the model schedules its queues.
+// Wraps the controller so that its first step also restores the inputs' weights from the pipeline
+// and ends paces. Returns it unchanged if no task of the model schedules its queues.
 std::unique_ptr<Controller> without_weights(std::unique_ptr<Controller> controller,
                                             const Model& model);
 

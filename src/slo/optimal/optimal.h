@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// optimal.h - the controller that solves each period's problem for all triggers, age limits and
-// ring credits at once, over one task or many. docs/model.md has its equations.
+// optimal.h - the controller that solves for all triggers, age limits and ring credits at once in
+// each period, for one or many tasks. docs/model.md has its equations.
 //
-// A step: what came (Load) and what it cost (ProgramView) make a Program; what delays were beside
-// it (FlowDelay) says how much of each SLO the program may use; its solution is kept where it is
-// worth a change.
+// One step: the offered load (Load) and the costs (ProgramView) form a Program; measured delays
+// (FlowDelay) determine how much of each SLO it may use; its solution is adopted if it is worth a
+// change.
 #pragma once
 
 #include <memory>
@@ -37,20 +37,21 @@ class Optimal final : public Controller {
  private:
   struct Flow {
     FlowDelay delay;
-    double ring_ns = 0;            // waited in full rings between tasks
-    bool is_waiting = false;       // late before it was polled: more came than was taken
-    bool is_beyond_share = false;  // of a link: its packets wait there anyway
-    bool is_left_out = false;      // no triggers were known to keep its SLO
-    bool is_excused = false;       // late for that, or the rest of it
+    double ring_ns = 0;       // wait in full rings between tasks
+    bool is_waiting = false;  // late before it was polled: more arrived than was taken
+    // sends beyond its share of a link: its packets wait there anyway
+    bool is_beyond_share = false;
+    bool is_left_out = false;  // no triggers were found that keep its SLO
+    bool is_excused = false;   // late because of the backlog, or of what is left of it
     exec::FlowVerdict verdict;
   };
 
   struct Search {
     Solver solver;
-    std::vector<uint32_t> chosen;  // triggers that it found last
+    std::vector<uint32_t> chosen;  // triggers found last
   };
 
-  // optimal.cc: one function a phase.
+  // optimal.cc: one function per phase.
   [[nodiscard]] bool is_lull(const Snapshot& snapshot);
   void learn(const Snapshot& snapshot);
   void learn_margin();
@@ -110,26 +111,28 @@ class Optimal final : public Controller {
   Load load_;
   Rings rings_;
   Search all_;
-  Search outer_;  // of buffers that have none before them
+  Search outer_;  // for buffers that have no others before them
   Margin margin_;
   Tries tries_;
   Joint joint_;
   JointSolution found_;
-  Evaluation in_force_;  // the model at the triggers of the period
-  Evaluation at_;        // and at those that were chosen
+  Evaluation in_force_;  // the model at the period's triggers
+  Evaluation at_;        // the model at the chosen triggers
   Evaluation trial_;
   std::vector<Flow> flows_;
   std::vector<uint32_t> chosen_;     // triggers, by head
   std::vector<uint64_t> limits_ns_;  // age limits, by head
-  std::vector<double> bounds_ns_;    // what age limits keep, by flow; 0 = nothing
-  std::vector<bool> is_unbounded_;   // flows that set no age limits
+  // longest time in the task that age limits may allow, by flow; 0 = no limit
+  std::vector<double> bounds_ns_;
+  std::vector<bool> is_unbounded_;  // flows that set no age limits
   std::vector<double> as_real_;
-  // Of SLOs, where no less carries what comes; 0: SLOs less their margin do.
+  // Factor on all SLOs, the smallest with which triggers carry the load; 0: the load is carried
+  // with SLOs less their margins.
   double stretch_ = 0;
   bool has_decided_ = false;
-  bool is_try_ = false;     // what was chosen is to gain something
+  bool is_try_ = false;     // the chosen triggers are a try, for a gain
   uint32_t lulls_ = 0;      // in a row
-  bool has_moved_ = false;  // triggers, by the last decision
+  bool has_moved_ = false;  // the last decision moved triggers
 };
 
 }  // namespace batchplane::slo

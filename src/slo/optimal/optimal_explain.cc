@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// optimal_explain.cc - what the optimal controller has decided from.
+// optimal_explain.cc - explains the optimal controller's decisions.
 #include <algorithm>
 
 #include "slo/optimal/optimal.h"

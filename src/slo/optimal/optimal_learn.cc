@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// optimal_learn.cc - what a period says of the model and of the triggers that were in force.
+// optimal_learn.cc - learns about the model and the triggers in force from a period.
 #include <algorithm>
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// optimal_plan.cc - triggers and ring credits for what comes: with every SLO kept, or where that does
-// not carry what comes, late by the least that does.
+// optimal_plan.cc - triggers and ring credits for the offered load: with every SLO kept or, if that
+// does not carry the load, with the SLOs stretched as little as possible.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -59,8 +59,8 @@ void Optimal::set_budgets(double rate_pkts_per_ns) {
   }
 }
 
-// What age limits will keep of each flow; triggers that are not reached before would be triggers in
-// name only.
+// Reserves what age limits take of each flow's budget, so that triggers are reached before the
+// limits.
 void Optimal::reserve(const Evaluation& at) {
   const auto extra_ns = static_cast<double>(settings_.turnaround_extra_ns);
   for (uint32_t f = 0; f < flows_.size(); ++f) {
@@ -94,7 +94,7 @@ void Optimal::close_loop() {
   }
 }
 
-// The highest that any triggers have.
+// The highest rate that any triggers achieve.
 double Optimal::full_rate() {
   as_real_.clear();
   for (const ProgramModule& module : view_.program().modules) as_real_.push_back(module.max_pkts);
@@ -184,7 +184,7 @@ bool Optimal::carries() const {
   return bottleneck_ns(joint_, at_) * joint_.offered_pkts_per_ns <= kFullLoad;
 }
 
-// All that came was carried, and nobody was late: whatever the model says of it.
+// All that arrived was carried and no flow was late, whatever the model says.
 bool Optimal::is_fine_as_it_is() const {
   const bool is_kept = std::ranges::all_of(flows_, [](const Flow& flow) {
     const FlowDelay& delay = flow.delay;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// optimal_verdict.cc - what the optimal controller thinks of each flow, and the load that it expects.
+// optimal_verdict.cc - the optimal controller's verdict on each flow, and the load that it expects.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -62,7 +62,7 @@ std::string Optimal::hint_of(uint32_t f) const {
            microseconds(all_ns);
   }
   if (verdict.turnaround_ns >= verdict.fill_ns + verdict.service_ns) {
-    // Whose work does it wait for?
+    // Find the module with the most work that the flow waits for.
     const Program& program = view_.program();
     double most = 0;
     std::string name = "part of the task";
@@ -85,7 +85,7 @@ std::string Optimal::hint_of(uint32_t f) const {
 
 namespace {
 
-// What no trigger can mend.
+// Reports what no trigger can fix.
 void judge_egress(const exec::FlowPeriod& period, exec::FlowVerdict& verdict) {
   const exec::EgressPromise& egress = period.egress;
   if (!egress.is_on_way) return;
@@ -145,7 +145,7 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f, double feed
   }
   verdict.fill_ns -= at_.mixing_ns[f];
   if (is_without_modules(f)) verdict.service_ns = view_.min_service_ns(f);
-  // What was measured beyond the model.
+  // Scaled from modelled to measured delay.
   verdict.turnaround_ns *= delay.ratio();
   verdict.fill_ns *= delay.ratio();
   verdict.service_ns *= delay.ratio();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// wfq.h - the explicit model: batch rates of the optimum as paces and weights of scheduling units.
+// wfq.h - the controller for the explicit model: applies the optimal batch rates as paces and
+// weights of scheduling units.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// baseline.h - what the papers' controllers share: measure a period, let the phases decide, answer.
+// baseline.h - the common part of the papers' controllers: measure a period, run the phases,
+// decide.
 #pragma once
 
 #include <string>
@@ -25,7 +26,7 @@ class Baseline : public Controller {
   virtual MeasureOptions next_options() { return {}; }
   virtual void decide(const Snapshot& snapshot, PeriodState& state) = 0;
   virtual void add_verdicts(std::vector<exec::FlowVerdict>& /*verdicts*/) const {}
-  // Age limits of buffers: the papers' controllers leave them to the engine's own.
+  // Whether the controller sets age limits; by default the engine's own apply.
   [[nodiscard]] virtual bool chooses_ages() const { return false; }
   [[nodiscard]] virtual uint64_t age_limit_ns(const Snapshot& /*snapshot*/,
                                               const PeriodState& /*state*/,
@@ -38,7 +39,7 @@ class Baseline : public Controller {
   std::string name_;
   Settings settings_;
   Topology topology_;
-  Snapshot snapshot_;  // of the last step
+  Snapshot snapshot_;  // of the last period
   PeriodState state_;
   std::vector<exec::FlowVerdict> verdicts_;
   bool is_first_step_ = true;

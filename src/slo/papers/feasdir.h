@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// feasdir.h - the method of feasible directions: one module a period, moved along its own gradient
-// as far as the flows allow.
+// feasdir.h - the method of feasible directions: each period moves one module along its own
+// gradient, as far as the flows allow.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// fixed.cc - the controllers that look at nothing: null (no buffers), max (full batches), fixed(k).
+// fixed.cc - the controllers with constant triggers: null (no buffers), max (full batches),
+// fixed(k).
 #include "slo/papers/fixed.h"
 
 #include "slo/papers/onlooker.h"

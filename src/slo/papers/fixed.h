@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// fixed.h - the same trigger at every controlled module, whatever happens.
+// fixed.h - a controller that sets the same constant trigger at every controlled module.
 #pragma once
 
 #include <memory>

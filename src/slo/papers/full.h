@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// full.h - the paper's projected-gradient controller: one step towards the least load that the SLOs
-// allow each period, from the state that was measured.
+// full.h - the paper's projected-gradient controller: each period it takes one step from the
+// measured state towards the least load that the SLOs allow.
 #pragma once
 
 #include <memory>
@@ -13,12 +13,12 @@ namespace batchplane::slo {
 
 struct FullOptions {
   DescendOptions descend;
-  bool has_age_limits = false;  // buffers also have an age limit from the slack of their flows
+  bool has_age_limits = false;  // buffers get age limits from the slack of their flows
   bool keeps_margin = true;     // buffers grow up to SLO * (1 - tolerance), not up to the SLO
-  bool grows_costs = false;     // aggregated costs are k times too high in the k-th period
-  bool keeps_triggers = false;  // decides nothing but age limits: somebody else sets triggers
+  bool grows_costs = false;     // aggregated costs are multiplied by k in the k-th period
+  bool keeps_triggers = false;  // decides only age limits: triggers are set elsewhere
 
-  // The published program's behaviour, where it shows in its figures.
+  // The behaviour of the published program, where it affects its figures.
   static FullOptions original() { return {{true, true, true}, false, false, true}; }
 };
 

@@ -7,7 +7,7 @@
 namespace batchplane::slo {
 namespace {
 
-// Of the newest period in the moving mean of a unit's demand.
+// Weight of the newest period in the moving mean of a unit's demand.
 constexpr double kNewest = 0.5;
 
 class Nfvnice final : public Controller {
@@ -59,7 +59,7 @@ class Nfvnice final : public Controller {
     return demand_[s];
   }
 
-  // It knows no triggers; what another controller left ends.
+  // Clears the triggers that another controller left: this one sets none.
   static void clear_trigger(const Snapshot& snapshot, uint32_t module, Decision& decision) {
     const exec::ModulePeriod& period = snapshot.modules[module];
     if (period.trigger_pkts == 0 && period.pace_ns == 0) return;

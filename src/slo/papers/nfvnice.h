@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// nfvnice.h - rate-cost proportional shares: each unit's weight is its arrival rate times what a
-// packet costs it, measured over the last periods. Backpressure and early drop are the task's.
+// nfvnice.h - rate-cost proportional shares: a unit's weight is its arrival rate times its cost per
+// packet, measured over the last periods. Backpressure and early drop are done by the task.
 #pragma once
 
 #include <memory>

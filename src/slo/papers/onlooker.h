@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// onlooker.h - explains periods for controllers that look at nothing themselves.
+// onlooker.h - explains periods for controllers that do not look at the snapshot themselves.
 #pragma once
 
 #include "slo/papers/verdict.h"
@@ -11,7 +11,7 @@ class Onlooker {
   Onlooker(const Model& model, const Settings& settings) : settings_(settings), topology_(model) {}
 
   void see(const Snapshot& snapshot) { snapshot_ = snapshot; }
-  // `why`: of every trigger.
+  // why: the reason given for every trigger.
   [[nodiscard]] Explanation explain(const char* why) const {
     if (snapshot_.modules.empty()) return {};
     const PeriodState state = measure(topology_, settings_, snapshot_, {});

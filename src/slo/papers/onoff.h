@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// onoff.h - the paper's simplest controller that looks at SLOs: a buffer is bypassed or full.
+// onoff.h - the paper's simplest SLO-based controller: each buffer is either bypassed or full.
 #pragma once
 
 #include <memory>

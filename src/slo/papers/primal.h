@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// primal.h - the multicore paper's controller: `full` in each task, on budgets that a master divides
-// over the tasks.
+// primal.h - the multicore paper's controller: `full` in each task, on budgets that a master
+// divides among the tasks.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// verdict.h - what the papers' controllers can say about each flow: its delay term by term, and
-// whether its SLO is kept, missed for now, or out of their reach.
+// verdict.h - what the papers' controllers report for each flow: its delay term by term, and
+// whether its SLO is kept, missed for now, or out of reach.
 #pragma once
 
 #include <vector>
@@ -9,15 +9,15 @@
 
 namespace batchplane::slo {
 
-// Time that a path's modules need, for the mean batches of the period.
+// Service time of a path's modules, for the period's mean batches.
 double service_ns(const Snapshot& snapshot, const std::vector<uint32_t>& path);
 // Time to fill the buffers on a flow's path at the triggers decided.
 double fill_ns(const Topology& topology, const PeriodState& state, uint32_t flow);
 // Sum over a flow's tasks of the time from one poll to the next (99th percentile).
 double turnaround_ns(const Topology& topology, const Snapshot& snapshot, uint32_t flow);
 
-// Flows with delay, slack and state; modules with what their triggers were decided from. `rest` is
-// why a module is as it is where no phase gave a reason.
+// Flows with delay, slack and state; modules with the figures behind their triggers. `rest` is the
+// reason given for modules for which no phase gave one.
 Explanation explain_period(const Topology& topology, const Settings& settings,
                            const Snapshot& snapshot, const PeriodState& state,
                            const std::vector<exec::FlowVerdict>& verdicts, const char* rest);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// program.h - solves a Program: the triggers of least load (or highest rate, where a task is
-// saturated) with every flow within its budget. docs/model.md says why each step is right.
+// program.h - solves a Program: finds triggers of least load (highest rate if a task is saturated)
+// with every flow within its budget. docs/model.md justifies each step.
 //
-// relax:  with turnaround and rates as they are at the last iterate the problem is separable and
-//         convex; its dual has one price a flow. Iterates start from the largest triggers, where
-//         turnaround is least, so that what is feasible only at large triggers is found.
-// round:  down, bypass where holding does not pay, then up again by gain per delay.
+// relax:  with turnaround and rates fixed at the last iterate, the problem is separable and
+// convex, and its dual has one price per flow. Iterates start from the largest triggers,
+// where turnaround is least, so points that are feasible only at large triggers are found.
+// round:  round down, bypass where holding does not pay off, then raise by gain per delay.
 #pragma once
 
 #include <cstddef>
@@ -18,38 +18,40 @@ namespace batchplane::slo {
 
 struct Solution {
   std::vector<uint32_t> triggers_pkts;
-  std::vector<double> prices;       // by flow: load saved per ns of budget
-  std::vector<bool> is_infeasible;  // by flow: left out, no triggers found that keep its budget
-  Evaluation model;                 // at triggers_pkts
-  uint32_t relaxations = 0;         // convex problems solved
+  std::vector<double> prices;  // by flow: load saved per ns of budget
+  // by flow: left out, because no triggers were found that keep its budget
+  std::vector<bool> is_infeasible;
+  Evaluation model;          // at triggers_pkts
+  uint32_t relaxations = 0;  // convex problems solved
 };
 
-// The point before rounding, as another convex solver would find it.
+// The point before rounding, for comparison with other convex solvers.
 struct Relaxation {
-  std::vector<double> batches_pkts;  // q, or the arriving batch where nothing is held
-  std::vector<double> prices;        // by flow, of its budget, rates and turnaround as they are
-  std::vector<bool> is_short;        // by flow: not even this point keeps its budget
-  Evaluation model;                  // at batches_pkts
-  uint32_t relaxations = 0;          // convex problems solved
+  std::vector<double> batches_pkts;  // q, or the arriving batch if nothing is held
+  std::vector<double> prices;  // by flow: multiplier of its budget, with rates and turnaround fixed
+  std::vector<bool> is_short;  // by flow: even this point exceeds its budget
+  Evaluation model;            // at batches_pkts
+  uint32_t relaxations = 0;    // convex problems solved
 };
 
-// Keeps prices and memory between solves; after the first solve of a size nothing is allocated.
+// Keeps prices and memory between solves. After the first solve of a given size it does not
+// allocate.
 class Solver {
  public:
-  // Which flows cross which modules; to be called when that changes, and before the first solve.
+  // Sets which flows cross which modules. Call it before the first solve and whenever that changes.
   void prepare(const Program& program);
   const Solution& solve(const Program& program);
   [[nodiscard]] const Solution& solution() const { return solution_; }
-  // The relaxed problem alone, from the largest triggers, until no trigger moves by more than this
-  // relative change: for comparison with other solvers. Allocates; the next solve is a cold one.
+  // Solves only the relaxed problem, from the largest triggers, until no trigger moves by more than
+  // `settled` (relative): for comparison with other solvers. Allocates; the next solve starts cold.
   Relaxation relaxed(const Program& program, double settled);
-  // Forgets prices and the last point: the next solve is a cold one.
+  // Forgets prices and the last point: the next solve starts cold.
   void forget() { has_point_ = false; }
 
  private:
   static constexpr double kSettled = 5e-3;  // relative change of a trigger between iterates
   static constexpr uint32_t kMaxIterates = 40;
-  // Flows that share modules, directly or through others.
+  // Flows that share modules, directly or through other flows.
   struct Group {
     uint32_t begin = 0;  // into group_flows_
     uint32_t end = 0;
@@ -103,7 +105,7 @@ class Solver {
   void drop_dear(const Program& program);
   void keep_point();
   void restore_point();
-  // A trigger that could grow: to what, and load saved per ns of budget.
+  // A trigger that could grow, its new value, and the load saved per ns of budget.
   struct Raise {
     double to = 0;
     double gain = 0;
@@ -133,8 +135,8 @@ class Solver {
   bool moves_with_partner(const Program& program, uint32_t module, Score& best);
   bool improves(const Program& program, Score& best);
 
-  // Which flows share what.
-  std::vector<uint32_t> module_flows_;        // flows through each module, one after the other
+  // Which flows and modules belong together.
+  std::vector<uint32_t> module_flows_;        // flows through each module, module by module
   std::vector<uint32_t> module_flows_begin_;  // size: modules + 1
   std::vector<uint32_t> group_flows_;
   std::vector<Group> groups_;
@@ -144,37 +146,37 @@ class Solver {
   std::vector<double> last_size_;
   std::vector<double> triggers_;    // integers, 0 = bypassed
   std::vector<uint8_t> is_free_;    // may hold
-  std::vector<uint8_t> is_pinned_;  // bypassed whatever the prices say
+  std::vector<uint8_t> is_pinned_;  // bypassed regardless of prices
   std::vector<double> price_;       // by flow
   std::vector<double> module_price_;
-  std::vector<double> weight_;     // of 1 / q in the objective, emphasis included
-  std::vector<double> own_price_;  // of q, besides the flows' prices
-  std::vector<double> room_ns_;    // by flow: what delay_slope * q may add up to
+  std::vector<double> weight_;     // of 1 / q in the objective, including the emphasis
+  std::vector<double> own_price_;  // price of q, in addition to the flows' prices
+  std::vector<double> room_ns_;    // by flow: limit on the sum of delay_slope * q
   std::vector<double> task_room_ns_;
-  std::vector<double> first_hold_ns_;  // by flow: what its first held packet takes of its room
-  std::vector<uint8_t> is_short_;      // by flow: not even bypassing all its modules would do
-  std::vector<uint8_t> is_out_;        // by flow: no constraint
-  std::vector<uint8_t> is_implied_;    // by flow: kept whenever another one is
-  std::vector<uint64_t> held_by_;      // by flow: stands for the set of its modules that may hold
+  std::vector<double> first_hold_ns_;  // by flow: room that its first held packet takes
+  std::vector<uint8_t> is_short_;      // by flow: over budget even with all its modules bypassed
+  std::vector<uint8_t> is_out_;        // by flow: not constrained
+  std::vector<uint8_t> is_implied_;    // by flow: within budget whenever some other flow is
+  std::vector<uint64_t> held_by_;      // by flow: hash of the set of its modules that may hold
   std::vector<double> emphasis_;       // by task: price of its turnaround
   std::vector<double> penalty_;        // by flow: price while it is short
-  std::vector<double> feedback_;       // by task: what prices save by shorter fills
+  std::vector<double> feedback_;       // by task: what prices save through shorter fills
   std::vector<double> penalty_feedback_;
   double price_unit_ = 1;
-  double part_ = 0.5;  // of the way to the next iterate that is gone
+  double part_ = 0.5;  // step length towards the next iterate
   std::vector<uint32_t> active_;
 
   // The Newton step.
   struct Set {
     uint32_t begin = 0;  // into set_modules_
     uint32_t end = 0;
-    uint32_t row = 0;  // of the matrix, where entry > 0
+    uint32_t row = 0;  // row of the matrix, if entry > 0
     double entry = 0;
     bool is_seen = false;
   };
-  std::vector<Set> sets_;                  // modules that the same flows share
-  std::vector<uint32_t> set_modules_;      // of the sets, one after the other
-  std::vector<uint32_t> flow_sets_;        // sets that each flow crosses, one after the other
+  std::vector<Set> sets_;                  // modules crossed by the same flows
+  std::vector<uint32_t> set_modules_;      // modules of the sets, set by set
+  std::vector<uint32_t> flow_sets_;        // sets that each flow crosses, flow by flow
   std::vector<uint32_t> flow_sets_begin_;  // size: flows + 1
   std::vector<uint32_t> seen_sets_;
   std::vector<double> own_entry_;  // by active flow
@@ -183,7 +185,7 @@ class Solver {
   std::vector<double> step_;   // by active flow
 
   std::vector<double> backup_;
-  // A relaxed point with the triggers that were made of it.
+  // A relaxed point and the triggers made from it.
   struct Point {
     std::vector<double> triggers;
     std::vector<double> size;
@@ -196,7 +198,7 @@ class Solver {
   };
   Point kept_;
   std::vector<FillSum> fills_;  // by flow
-  std::vector<Raise> raises_;   // by module: the best that it could do now
+  std::vector<Raise> raises_;   // by module: its best raise at present
   std::vector<double> before_move_;
   std::vector<double> descended_;
   double settled_ = kSettled;

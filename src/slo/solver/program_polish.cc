@@ -34,7 +34,7 @@ bool Solver::improves(const Program& program, Score& best) {
   return is_better;
 }
 
-// v has moved, which did not help by itself: does it together with another one?
+// v has moved, which did not help alone: does moving another module as well help?
 bool Solver::moves_with_partner(const Program& program, uint32_t v, Score& best) {
   for (const uint32_t w : active_) {
     if (w == v) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// program_test_util.h - instances for tests of the model and its solver.
+// program_test_util.h - problem instances for tests of the model and its solver.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace batchplane::slo {
 
-// Adds a flow over the given modules and the tasks that those belong to.
+// Adds a flow over the given modules and their tasks.
 inline void add_flow(Program& program, double budget_ns, const std::vector<uint32_t>& modules) {
   ProgramFlow flow{.budget_ns = budget_ns};
   flow.modules_begin = static_cast<uint32_t>(program.flow_modules.size());
@@ -30,13 +30,13 @@ inline void add_flow(Program& program, double budget_ns, const std::vector<uint3
   program.flows.push_back(flow);
 }
 
-// Uniform in the logarithm.
+// Log-uniform between low and high.
 inline double log_uniform(Rng& rng, double low, double high) {
   return low * std::pow(high / low, rng.uniform());
 }
 
-// One task, so many modules, 1 to 4 flows that pass some of them. Budgets lie between hopeless and
-// loose.
+// One task with n_modules modules and 1 to 4 flows, each through some of them. Budgets range from
+// infeasible to loose.
 inline Program random_program_of(Rng& rng, bool is_saturated, uint32_t n_modules,
                                  uint32_t max_pkts) {
   Program program;
@@ -59,7 +59,7 @@ inline Program random_program_of(Rng& rng, bool is_saturated, uint32_t n_modules
   }
   task.rate_pkts_per_ns = (is_saturated ? 1 : 0.1 + 0.8 * rng.uniform()) / work_ns;
   program.tasks.push_back(task);
-  // What all triggers of half the largest would need, as a measure for budgets.
+  // Delays with all triggers at half the maximum, as a scale for budgets.
   Evaluation half;
   evaluate(program, std::vector<double>(n_modules, 1 + 0.5 * max_pkts), half);
   const uint32_t n_flows = 1 + rng.below(4);
@@ -82,8 +82,8 @@ inline Program random_program(Rng& rng, bool is_saturated) {
   return random_program_of(rng, is_saturated, n_modules, 10);
 }
 
-// Eight look-ups with eight branches each behind them, a flow through each branch; triggers up
-// to 32.
+// Eight look-ups, each followed by eight branches, with a flow through each branch; triggers up to
+// 32.
 inline Program grouped_program(Rng& rng, bool is_saturated) {
   Program program;
   program.tasks.push_back({.rate_pkts_per_ns = 4e-3,
@@ -110,7 +110,7 @@ struct Best {
   std::vector<double> triggers;
 };
 
-// Every trigger of every module: bypassed, or above the arriving batch.
+// Tries every trigger of every module: bypassed, or above the arriving batch.
 inline Best brute_force(const Program& program) {
   Best best;
   Evaluation at;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// set_hash.h - sets of flows or modules, told apart by one number.
+// set_hash.h - identifies a set of flows or modules by one number.
 #pragma once
 
 #include <cstdint>
 
 namespace batchplane::slo {
 
-// Sums of these are different for different sets, as good as surely.
+// Sums of these numbers identify sets: collisions are practically impossible.
 inline uint64_t mixed_bits(uint64_t number) {
   number *= 0x9e3779b97f4a7c15ULL;
   number ^= number >> 32;
