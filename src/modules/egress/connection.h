@@ -23,7 +23,7 @@ inline uint64_t hash_connection(Packet& pkt, const BridgedIp& place) {
   return hash_flow4(ip, room_bytes, 0);
 }
 
-// `flow` and the connection's hash, for queues with CoDel.
+// `flow`, the connection's hash and whether its sender supports ECN, for queues with CoDel.
 inline uint32_t connection_word(Packet& pkt, uint32_t flow) {
   const BridgedIp place = bridged_ip_of(pkt);
   if (place.kind == IpKind::kNone) return egress::flow_word(flow, 0, false);

@@ -28,7 +28,7 @@ struct EgressFlowRules {
   explicit EgressFlowRules(const Args& args);
   FlowNumbers numbers;
   egress::FlowParams otherwise;  // defaults
-  bool has_times = false;        // packets may have deadlines of their own
+  bool has_times = false;        // calendar: flows may set delay_us and jitter_us
 };
 // One entry {flow, weight, lmax_bytes, limit_pkts, delay_us, jitter_us, rate_bps}. Throws ConfigError.
 std::pair<uint32_t, egress::FlowParams> parse_egress_flow(const Value& item,
