@@ -60,8 +60,8 @@ struct SaState {
   Tally bytes;  // of the packets inside
   ReplayWindow window;
 
-  // Out: the number that the next packet gets, if those guessed before in this run come to be; 0: none is left.
-  // Other runs count no more. By one thread at a time, beside the worker.
+  // Out: the number that the next packet gets if the earlier guesses of this run come true; 0: none
+  // is left. Guesses of other runs no longer count. One thread at a time, beside the worker.
   uint64_t guess(uint64_t run, uint64_t last) noexcept {
     uint64_t before = sequence.value();
     if (guess_run_.value() == run) before = std::max(before, guessed_.value());
