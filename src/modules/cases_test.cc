@@ -27,14 +27,15 @@ TEST(Cases, EveryKindIsMeasuredOrSaysWhyNot) {
   EXPECT_EQ(faults_of(Need::kCost, covered), Lines{});
 }
 
-// Nobody may find out from a name whether workers can share a module.
+// Each kind declares its state, so that nobody guesses from its name whether workers can share it.
 TEST(Kinds, EachSaysWhatPacketsLeaveBehindInIt) {
   for (const ModuleInfo* info : all_module_kinds()) {
     EXPECT_TRUE(info->state.has_value() || info->kind.starts_with("test_")) << info->kind;
   }
 }
 
-// An input that takes what comes from elsewhere belongs to one worker; so does what opens a file.
+// An input that takes packets from elsewhere belongs to one worker; so does a module that opens a
+// file.
 TEST(Kinds, WhatHasOneEndHasOneOwner) {
   for (const ModuleInfo* info : all_module_kinds()) {
     if (info->kind.starts_with("test_")) continue;

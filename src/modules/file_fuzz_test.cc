@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// file_fuzz_test.cc - files of routes, sessions, rules and keys that modules read, changed by chance: taken, or
-// refused in a line, and the module goes on.
+// file_fuzz_test.cc - randomly changed files of routes, sessions, rules and keys: the module
+// accepts them, or refuses them with one line, and goes on.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -99,7 +99,7 @@ const char* const kKeys =
 struct FileCase {
   const char* name;
   const char* kind;
-  const char* verb;  // none: the module is made anew with the file
+  const char* verb;  // null: the module is created again with the file
   const char* key;
   const char* text;
 };

@@ -185,7 +185,7 @@ class Acl final : public Module {
   LiveTable<AclTables> live_;
   AclCounts counts_;
   uint32_t n_shadowed_;
-  uint32_t n_gates_ = 1;  // as linked; live rules may name no other gate
+  uint32_t n_gates_ = 1;  // number of linked gates; live rules may name no other
 };
 
 std::vector<ParamSpec> acl_params() {

@@ -2,7 +2,7 @@
 // acl_classifier.h - finds the first rule that matches an IP header, in bulk; one instance, no
 // locking.
 //
-// With DPDK a thin cover over rte_acl, without it a plain walk over the rules.
+// With DPDK a thin wrapper around rte_acl, without it a linear search.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace batchplane {
 
-// A rule as classifiers take it, first ones first.
+// A rule for a classifier; earlier entries take precedence.
 struct AclEntry {
   const AclMatch* match = nullptr;
   uint32_t id = 0;  // what a match gives; not 0
@@ -27,9 +27,8 @@ inline constexpr uint32_t kAclFlagsBytes = 16;
 // classify(): any thread. Everything else: the control thread.
 class AclClassifier {
  public:
-  // `headers`: what packets will be asked about. With `reads_ports` false only addresses and
-  // protocol are looked at, and rules that need more must not be among the entries.
-  // Throws ConfigError when there is no memory.
+  // `headers`: the family of the packets. If `reads_ports` is false, only addresses and protocol
+  // are read, and entries must not need more. Throws ConfigError if there is not enough memory.
   AclClassifier(AclFamily headers, bool reads_ports, const std::vector<AclEntry>& entries);
   ~AclClassifier();
   AclClassifier(const AclClassifier&) = delete;
@@ -40,8 +39,8 @@ class AclClassifier {
 
   // "avx512x32", "avx2", .. or "linear".
   [[nodiscard]] const char* lookup_path() const;
-  // Memory of EAL that a classifier of so many rules takes while it is built and used, on the high
-  // side.
+  // EAL memory that a classifier of that many rules takes while it is built and used, an upper
+  // estimate.
   [[nodiscard]] static uint64_t memory_bytes(uint32_t n_rules);
 
  private:

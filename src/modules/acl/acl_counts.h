@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_counts.h - what rules have counted, across edits of the list and changes of the pipeline.
+// acl_counts.h - packet counts of rules, kept across edits of the list and applied pipelines.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace batchplane {
 
-// Tables come and go with edits, and each has counters of its own; this adds up. Control thread.
+// Each edit makes new tables with counters of their own; this adds them up. Control thread.
 class AclCounts {
  public:
   explicit AclCounts(std::shared_ptr<AclSlots> slots)
@@ -18,10 +18,10 @@ class AclCounts {
   // By slot.
   [[nodiscard]] std::vector<uint64_t> all() const;
 
-  // Tables of `next` have taken the place of those of `before`, which no worker uses any more.
+  // The tables of `next` have replaced those of `before`, which no worker uses any more.
   void follow(const AclBook& before, const AclBook& next, std::shared_ptr<AclSlots> slots);
 
-  // This list replaces another module's, which goes on counting until adopt().
+  // This list replaces another module's, which keeps counting until adopt().
   void inherit(const AclCounts& old, const AclBook& old_book, const AclBook& book);
   void adopt(const AclCounts& old) noexcept { old_slots_ = old.slots_; }
 

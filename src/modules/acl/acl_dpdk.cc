@@ -158,7 +158,7 @@ constexpr Search kSearches[] = {{RTE_ACL_CLASSIFY_AVX512X32, "avx512x32"},
 }  // namespace
 
 struct AclClassifier::Impl {
-  rte_acl_ctx* ctx = nullptr;  // or, where the environment was not started:
+  rte_acl_ctx* ctx = nullptr;  // null if EAL was not started, then:
   std::unique_ptr<AclLinear> plain;
   const char* search = "scalar";
   ~Impl() { rte_acl_free(ctx); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_header.h - brings the headers of a packet into the one form that classifiers read.
+// acl_header.h - converts packet headers to the form that classifiers read.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace batchplane {
 
-// Which question a packet asks, or why it asks none.
+// Which classifier a packet needs, or why it needs none.
 enum class AclClass : uint8_t {
   kIpv4,          // with ports
   kIpv4Portless,  // another protocol, or a fragment behind the first

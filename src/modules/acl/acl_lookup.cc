@@ -77,7 +77,7 @@ bool gather(Batch& batch, uint32_t needed_bytes, const uint8_t** headers) noexce
 
 void AclTables::find(Batch& batch, uint32_t* slots) const noexcept {
   const uint32_t n = batch.size_pkts;
-  if (n == 0) __builtin_unreachable();  // else g++ warns of headers that nobody wrote
+  if (n == 0) __builtin_unreachable();  // else g++ warns about uninitialised headers
   const uint8_t* headers[exec::kMaxBatchPkts];
   const uint32_t needed_bytes = needs_.ipv4_transport_bytes;
   const bool needs_ports = needed_bytes != 0;

@@ -197,7 +197,7 @@ class LoadBalancer final : public Module {
   LoadBalancerBook book_;
   std::unique_ptr<Tally[]> counters_;  // by backend number
   LiveTable<LoadBalancerTable> live_;
-  uint32_t n_gates_ = 1;  // as linked; live backends may name no other gate
+  uint32_t n_gates_ = 1;  // number of linked gates; live backends may name no other
 };
 
 const Register<LoadBalancer> kLoadBalancer{{

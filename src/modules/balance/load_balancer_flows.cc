@@ -114,7 +114,7 @@ void find_slots(const LoadBalancerTable& table, uint64_t seed, Batch& batch,
                 const uint16_t** slots) noexcept {
   const uint32_t n = batch.size_pkts;
   Key4 keys[exec::kMaxBatchPkts];
-  keys[0] = {0};  // else g++ warns of keys that nobody wrote
+  keys[0] = {0};  // else g++ warns about uninitialised keys
   uint32_t hashes[exec::kMaxBatchPkts];
   uint32_t views[exec::kMaxBatchPkts];
   uint16_t odd[exec::kMaxBatchPkts];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// basic_cases.cc - with what the small modules that look at no header are fuzzed and measured.
+// basic_cases.cc - inputs for fuzzing and measuring the small modules that read no header.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

@@ -85,7 +85,7 @@ TEST(Meter, RateOfTheLastWindow) {
     harness.set_now_ns(t * 100'000);
     harness.run({Bytes(100), Bytes(50)});
   }
-  // The window opened at the first batch and was closed by the one 1 ms later, without its packets.
+  // The first batch opened the window; the batch 1 ms later closed it and is not counted in it.
   Value shown = harness.module().show();
   EXPECT_EQ(shown["window_ns"].as_int(), 1'000'000);
   EXPECT_DOUBLE_EQ(shown["rate_pps"].as_double(), 20'000);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cost.cc - takes a chosen time per batch and per packet: a stand-in for modules not written yet.
+// cost.cc - takes a chosen time per batch and per packet, in place of modules that are not written
+// yet.
 //
 // in: 1   out: 1   drops: none   state: the two costs, editable live
-// Alone among modules it may read the clock on the data path: time is what it makes.
+// The only module that may read the clock on the data path: spending time is its job.
 #include <atomic>
 
 #include "base/clock.h"
@@ -61,7 +62,7 @@ class Cost final : public Module {
                 {"cost_per_pkt_ns", cost_per_pkt_ns_.load()}};
   }
 
-  // In ns alone: what was given in cycles is part of it.
+  // In ns only: costs given in cycles are included.
   [[nodiscard]] Dict saved_params() const override {
     return {{"cost_per_batch_ns", cost_per_batch_ns_.load()},
             {"cost_per_pkt_ns", cost_per_pkt_ns_.load()},

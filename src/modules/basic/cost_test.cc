@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cost_test.cc - the cost module takes its time, per batch and per packet.
+// cost_test.cc - the cost module takes the given time per batch and per packet.
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
@@ -9,8 +9,8 @@
 namespace batchplane {
 namespace {
 
-// The shortest of a few calls on n packets. What else the machine does only ever adds to it: less than
-// was asked for it never takes, and how much more is no property of the module.
+// The shortest of a few calls on n packets. The module never takes less than it was told; anything
+// above that is the machine's other work, not the module's.
 double min_ns(ModuleHarness& harness, uint32_t n) {
   std::vector<Packet*> pkts;
   for (uint32_t i = 0; i < n; ++i) pkts.push_back(harness.make_packet(make_frame()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cost_times.h - what the cost module asks of its busy loop.
+// cost_times.h - the times that the cost module's busy loop takes.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@ constexpr uint32_t kSizes = 8;
 constexpr const char* kSizeNames[kSizes] = {"up_to_63",   "up_to_127",  "up_to_255",  "up_to_511",
                                             "up_to_1023", "up_to_2047", "up_to_4095", "longer"};
 
-// 0 below 64 bytes, then one more for each doubling.
+// 0 below 64 bytes, then one more for each doubling of the size.
 uint32_t size_class(uint32_t len_bytes) {
   const uint32_t bits = 32 - static_cast<uint32_t>(__builtin_clz(len_bytes | 32));
   return std::min(bits - 6, kSizes - 1);
@@ -75,7 +75,7 @@ class Counter final : public Module {
   Tally bytes_;
   Tally by_size_[kSizes];
   Counts
-      base_;  // control thread: what `reset` takes off, so that the worker alone writes the counts
+      base_;  // control thread: subtracted after `reset`, so that only the worker writes the counts
 };
 
 const Register<Counter> kCounter{{

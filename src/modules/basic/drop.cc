@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// drop.cc - ends packets on purpose, counted as drops.
+// drop.cc - drops all packets on purpose, and counts them.
 //
 // in: any   out: none   drops: discarded   state: none
 #include "core/module/register.h"

@@ -12,7 +12,7 @@
 namespace batchplane {
 namespace {
 
-// A table of one key width, behind one virtual call per batch.
+// A table with keys of one width, reached by one virtual call per batch.
 class GateTable {
  public:
   virtual ~GateTable() = default;
@@ -64,7 +64,7 @@ class GateTableOf final : public GateTable {
     return key;
   }
 
-  // All packets are long enough for 8-byte loads at every field: no branch per packet.
+  // For packets long enough for an 8-byte load at every field: no branch per packet.
   static void extract_fast(const MatchLayout& layout, const uint8_t* const* data, uint32_t n,
                            Key* keys) {
     for (uint32_t i = 0; i < n; ++i) keys[i] = Key{};
@@ -161,7 +161,7 @@ class ExactMatch final : public Module {
   const uint32_t default_gate_;
   const std::unique_ptr<GateTable> table_;
   RuleBook<WideKey> book_;
-  uint32_t n_gates_ = 1;  // as linked; live rules may name no other gate
+  uint32_t n_gates_ = 1;  // number of linked gates; live rules may name no other
 };
 
 const Register<ExactMatch> kExactMatch{{

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// exact_match_cases.cc - with what exact_match is fuzzed and measured.
+// exact_match_cases.cc - inputs for fuzzing and measuring exact_match.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

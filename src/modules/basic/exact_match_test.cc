@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// exact_match_test.cc - rules of any layout against a plain comparison, live edits, and bad input.
+// exact_match_test.cc - rules of any layout against a simple comparison, live edits, and bad input.
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
@@ -75,7 +75,7 @@ TEST(ExactMatch, MasksHideBits) {
   EXPECT_EQ(outcome.dropped_for("no_match"), 1U);
 }
 
-// Random layouts and packets against a direct reading of the rule's meaning.
+// Random layouts and packets against a direct evaluation of the rules.
 TEST(ExactMatch, AgreesWithPlainComparison) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Rng rng(seed);

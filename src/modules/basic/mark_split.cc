@@ -20,7 +20,7 @@ class MarkSplit final : public Module {
 
   void classify(Context& ctx, Batch& batch) noexcept {
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
-      const uint32_t gate = batch[i]->mark() - first_;  // below the first one wraps
+      const uint32_t gate = batch[i]->mark() - first_;  // wraps for marks below first_
       ctx.gates[i] = static_cast<GateIndex>(gate < n_gates_ ? gate : default_gate_);
       if (gate >= n_gates_ && default_gate_ == kNoDefaultGate) [[unlikely]] {
         ctx.gates[i] = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// merge.cc - a named point where several branches become one.
+// merge.cc - a named point where several branches join.
 //
 // in: any   out: 1   drops: none   state: none
 #include "core/module/register.h"
@@ -7,8 +7,8 @@
 namespace batchplane {
 namespace {
 
-// The engine joins batches at the input of any module with several predecessors; this one only
-// gives that place a name, a buffer and counters of its own.
+// The engine joins batches at the input of any module with several predecessors; this module only
+// gives the place a name, a buffer and counters.
 class Merge final : public Module {
  public:
   explicit Merge(const Args& /*args*/) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// meter.cc - measures the rate of what passes, over windows of the worker's own clock.
+// meter.cc - measures the packet rate over windows of the worker's clock.
 //
 // in: 1   out: 1   drops: none   state: totals and the last window
 #include "core/module/register.h"
@@ -25,7 +25,7 @@ class Meter final : public Module {
     bytes_.add(bytes);
   }
 
-  // Closes windows in which nothing came.
+  // Closes windows in which no packet came.
   [[nodiscard]] uint64_t housekeep_interval_ns() const override { return window_ns_; }
   void housekeep(Context& ctx, uint64_t /*budget_ns*/) noexcept override {
     if (start_ns_ != 0 && ctx.now_ns - start_ns_ >= window_ns_) close_window(ctx.now_ns);
@@ -77,12 +77,12 @@ class Meter final : public Module {
   const uint64_t window_ns_;
   Tally pkts_;
   Tally bytes_;
-  Tally window_pkts_;  // the last whole window
+  Tally window_pkts_;  // the last complete window
   Tally window_bytes_;
   Tally span_ns_;
   Tally window_gap_ns_;
   Tally peak_pps_;
-  uint64_t start_ns_ = 0;  // worker: the window under way; 0 before the first packet
+  uint64_t start_ns_ = 0;  // worker: the current window; 0 before the first packet
   uint64_t last_ns_ = 0;
   uint64_t gap_ns_ = 0;
   uint64_t start_pkts_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// null.cc - does nothing to its packets: what is left is the cost of the engine's hop.
+// null.cc - does nothing to packets: its cost is that of one hop in the engine.
 //
 // in: 1   out: 1   drops: none   state: none
 #include "core/module/register.h"

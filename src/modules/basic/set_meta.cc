@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// set_meta.cc - notes a VRF, a mark or a tunnel with every packet, for the modules behind it.
+// set_meta.cc - sets a VRF, a mark or a tunnel in each packet's metadata, for the modules behind
+// it.
 //
 // in: 1   out: 1   drops: none   state: the values, editable live
 #include "core/module/register.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// sink.cc - takes every packet as sent and frees it: the egress of pipelines that need no port.
+// sink.cc - counts every packet as sent and frees it: the egress of pipelines that need no port.
 //
 // in: 1   out: none   drops: none   state: none (the engine counts packets and delays of flows)
 #include "core/module/register.h"

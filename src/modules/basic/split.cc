@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// split.cc - spreads packets over gates: in turn, at random, by weight, or by flow.
+// split.cc - spreads packets over gates: round robin, at random, by weight, or by flow.
 //
 // in: 1   out: `gates`   drops: too_short (mode hash)   state: position, generator, weights
 // (editable)

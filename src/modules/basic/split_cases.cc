@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// split_cases.cc - with what split is fuzzed and measured.
+// split_cases.cc - inputs for fuzzing and measuring split.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// bridged_ip.h - the IP header of a frame on its way through a bridge: behind VLAN tags and a PPPoE session.
+// bridged_ip.h - finds the IP header of a bridged frame, behind VLAN tags and a PPPoE session
+// header.
 #pragma once
 
 #include "base/tunnel_headers.h"
@@ -15,7 +16,7 @@ struct BridgedIp {
 
 inline constexpr uint32_t kMaxBridgedTags = 2;
 
-// kNone also for what is too short.
+// kNone also for frames that are too short.
 inline BridgedIp bridged_ip_of(Packet& pkt) {
   const uint32_t l3 = l3_offset_of(pkt);
   const IpKind plain = ip_kind_of(pkt);

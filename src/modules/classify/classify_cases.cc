@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// classify_cases.cc - with what modules that mark packets are fuzzed and measured.
+// classify_cases.cc - inputs for fuzzing and measuring the modules that mark packets.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

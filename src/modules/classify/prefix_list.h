@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// prefix_list.h - prefixes and their marks as users write them: in a pipeline, in a live command, in a file.
+// prefix_list.h - prefixes and their marks as users write them: in pipelines, live commands and
+// files.
 #pragma once
 
 #include <map>
@@ -14,12 +15,12 @@ namespace batchplane {
 using PrefixKey = std::variant<net::Prefix4, net::Prefix6>;
 using PrefixList = std::map<PrefixKey, uint32_t>;
 
-// Addresses count as prefixes of all their bits. Throws ConfigError.
+// A plain address is a prefix of full length. Throws ConfigError.
 PrefixKey parse_prefix_key(const std::string& text, const std::string& where);
 std::string format_prefix_key(const PrefixKey& key);
 
-// Adds entries {prefix, mark} of a list, or lines "prefix,mark" of a file, to those that there are. Throws
-// ConfigError, also for one that is there.
+// Adds entries {prefix, mark} of a list, or lines "prefix,mark" of a file. Throws ConfigError, also
+// for a prefix that is already there.
 void add_prefixes(PrefixList& all, const List& items, const std::string& where);
 void add_prefix_file(PrefixList& all, const std::string& path, const std::string& where);
 List prefix_values(const PrefixList& all);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// prefix_mark.cc - marks packets by the longest prefix in which their destination or source lies: to whom of
-// many subscribers they go, or from whom they come.
+// prefix_mark.cc - marks packets by the longest prefix that matches their destination or source,
+// such as the subscriber they go to or come from.
 //
 // in: 1   out: 1   drops: none   state: the prefixes, editable live; counters
 #include <array>

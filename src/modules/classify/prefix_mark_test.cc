@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// prefix_mark_test.cc - marks by prefix, in both IP versions, behind tags and sessions.
+// prefix_mark_test.cc - marks by prefix, for IPv4 and IPv6, behind VLAN tags and PPPoE sessions.
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
@@ -21,7 +21,7 @@ Bytes to6(const net::Address6& address) {
   net::store_address6(&frame[14 + net::kIp6Dst], address);
   return frame;
 }
-// `front` between the MAC addresses and the type.
+// Inserts `front` between the MAC addresses and the type.
 Bytes with(Bytes frame, const Bytes& front) {
   frame.insert(frame.begin() + 12, front.begin(), front.end());
   return frame;
@@ -123,7 +123,7 @@ TEST(PrefixMark, LooksBehindTagsAndSessions) {
   EXPECT_EQ(mark_of(harness, in_pppoe(v4, 0x0021)), 1U);
   EXPECT_EQ(mark_of(harness, with(in_pppoe(v6, 0x0057), tag)), 2U);
   EXPECT_EQ(mark_of(harness, in_pppoe(v4, 0xc021)), 99U);
-  // Cut anywhere: never a look beyond the end.
+  // Cut at any length, nothing is read beyond the end.
   const Bytes whole = with(in_pppoe(v6, 0x0057), tags);
   for (size_t n = 14; n < whole.size(); ++n) {
     const uint32_t mark =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// prefix_marks.h - longest-prefix match for many prefixes of few lengths, as subscribers have them: a hash
-// table for each length.
+// prefix_marks.h - longest-prefix match for many prefixes of few lengths, as subscribers have them:
+// one hash table per length.
 #pragma once
 
 #include <algorithm>
@@ -13,24 +13,24 @@
 
 namespace batchplane {
 
-// Addresses by their words; `Prefix` has them.
+// `Prefix` gives an address as words.
 template <uint32_t kWords>
 class PrefixLengths {
  public:
   using Key = typename FlatTable<kWords>::Key;
   static constexpr uint32_t kMaxBulk = FlatTable<kWords>::kMaxBulk;
 
-  // Bits beyond the length are zero.
+  // Bits beyond the length must be zero.
   void set(const Key& key, uint32_t length, uint32_t mark) {
     table_of(length).insert_or_assign(key, mark);
   }
   bool erase(const Key& key, uint32_t length) { return table_of(length).erase(key); }
 
-  // marks[i] of keys[i], or as it was.
+  // Sets marks[i] for keys[i]; leaves it unchanged if no prefix matches.
   void find(const Key* keys, uint32_t n, uint32_t* marks) const noexcept {
     Key masked[kMaxBulk];
     uint32_t found[kMaxBulk];
-    // Shortest first, so that longer ones go over it.
+    // Shortest first, so that longer prefixes overwrite shorter ones.
     for (const auto& [length, table] : tables_) {
       if (table.size() == 0) continue;
       for (uint32_t i = 0; i < n; ++i) masked[i] = mask(keys[i], length);

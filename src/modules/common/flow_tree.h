@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// flow_tree.h - how a module has nodes of its own in a packet scheduler's tree, which another module has.
+// flow_tree.h - how one module adds nodes of its own to the tree of another module's packet
+// scheduler.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +13,12 @@
 
 namespace batchplane {
 
-// A mark with a generation in its upper bits belongs to an item that has this number below: its flow is
-// the next number, since flow 0 is everybody's. A mark without one is a flow's number itself.
+// A mark with a generation in its upper bits belongs to an item whose number is in the lower bits:
+// its flow is that number + 1, since flow 0 is the default flow. A mark without a generation is a
+// flow number itself.
 inline constexpr uint32_t kMarkFlowBits = 24;
 constexpr uint32_t generation_of_mark(uint32_t mark) { return mark >> kMarkFlowBits; }
-// The flow, and above it the generation.
+// The flow number, with the generation above it.
 constexpr uint32_t flow_number_of_mark(uint32_t mark) {
   return mark + (generation_of_mark(mark) != 0 ? 1 : 0);
 }
@@ -24,19 +26,19 @@ constexpr uint32_t flow_of_mark(uint32_t mark) {
   return flow_number_of_mark(mark) & ((1U << kMarkFlowBits) - 1);
 }
 
-// A leaf, which packets with its mark belong to, or an inner node with a name.
+// A leaf, for packets with its mark, or a named inner node.
 struct TreeGuest {
   uint32_t mark = 0;   // 0: an inner node
   std::string name;    // of an inner node
   std::string parent;  // another guest; empty: the link
   egress::NodeParams params;
-  std::string where;  // what mistakes name
+  std::string where;  // where to report errors
 
   [[nodiscard]] bool is_leaf() const { return mark != 0; }
 };
 struct TreeChange {
-  std::vector<TreeGuest> placed;  // new or changed, or as before; parents come first
-  std::vector<TreeGuest> gone;    // what lies below others comes first
+  std::vector<TreeGuest> placed;  // new, changed or unchanged; parents come first
+  std::vector<TreeGuest> gone;    // removed; children come first
 };
 
 // Control thread.
@@ -46,21 +48,21 @@ class FlowTree {
   FlowTree(const FlowTree&) = delete;
   FlowTree& operator=(const FlowTree&) = delete;
 
-  // Whether all of a change can be; throws ConfigError, and then nothing has happened.
+  // Checks a change as a whole; throws ConfigError and then leaves everything unchanged.
   virtual void stage(const TreeChange& change) = 0;
-  // Does what was staged, or forgets it.
+  // Carries out what was staged, or discards it.
   virtual void settle(bool is_wanted) noexcept = 0;
-  // No leaf has this flow, and no packet of an earlier one waits.
+  // No leaf has this flow, and no packet of an earlier leaf still waits.
   [[nodiscard]] virtual bool is_free(uint32_t flow) const = 0;
 
  protected:
   FlowTree() = default;
 };
 
-// Where both modules of a pipeline find each other, by the scheduler's name.
+// Where the two modules of a pipeline find each other, by the scheduler's name.
 struct FlowTreePlace {
-  FlowTree* tree = nullptr;               // while the scheduler is there
-  std::weak_ptr<FlowTreePlace> previous;  // in the pipeline that an apply replaces
+  FlowTree* tree = nullptr;               // while the scheduler exists
+  std::weak_ptr<FlowTreePlace> previous;  // in the pipeline that is being replaced
 
   [[nodiscard]] bool is_free(uint32_t flow) const {
     const std::shared_ptr<FlowTreePlace> old = previous.lock();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ipsec_mb_manager.h - intel-ipsec-mb's state: its functions for this processor, and a ring of jobs.
+// ipsec_mb_manager.h - state of intel-ipsec-mb: its functions for this CPU, and a ring of jobs.
 #pragma once
 
 #include <intel-ipsec-mb.h>
@@ -10,10 +10,10 @@
 
 namespace batchplane {
 
-// It is large and for one worker at a time: each module has its own.
+// Large, and used by one worker at a time: each module has its own.
 class IpsecMbManager {
  public:
-  // Throws ConfigError when the library cannot work here.
+  // Throws ConfigError if the library does not work on this machine.
   IpsecMbManager() : manager_(alloc_mb_mgr(0)) {
     if (manager_ == nullptr) {
       throw ConfigError("libIPSec_MB has no memory", "memory", "stop other programs");
@@ -35,7 +35,8 @@ class IpsecMbManager {
   IMB_MGR* manager_;
 };
 
-// Fills and submits n jobs, and comes back when all are done: fill(job, i), done(job) for each.
+// Fills and submits n jobs and returns when all are done: calls fill(job, i) and done(job) for
+// each.
 template <class Fill, class Done>
 void run_ipsec_mb_jobs(IMB_MGR* manager, uint32_t n, Fill fill, Done done) noexcept {
   IMB_JOB* jobs[IMB_MAX_BURST_SIZE];
@@ -55,7 +56,7 @@ void run_ipsec_mb_jobs(IMB_MGR* manager, uint32_t n, Fill fill, Done done) noexc
   while (n_done < n) {
     const uint32_t left = n - n_done < IMB_MAX_BURST_SIZE ? n - n_done : IMB_MAX_BURST_SIZE;
     const uint32_t more = note(IMB_FLUSH_BURST(manager, left, jobs));
-    if (more == 0) return;  // the library gave them up
+    if (more == 0) return;  // the library gave up on the remaining jobs
     n_done += more;
   }
 }

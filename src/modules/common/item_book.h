@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// item_book.h - items by number as the control thread keeps them, with add, delete, replace and
+// item_book.h - numbered items on the control thread, with the commands add, delete, replace and
 // list.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace batchplane {
 
-// Owner: control thread. An item is what `parse` makes of a dict with the number under `id_name`.
+// Owner: control thread. `parse` makes an item from a dict with its number under `id_name`.
 template <class Item>
 class ItemBook {
  public:
@@ -33,7 +33,7 @@ class ItemBook {
     items_ = parse_all(list, where + "." + syntax_.list_name, n_gates);
   }
 
-  // Checks a command wholly before anything changes.
+  // Checks the whole command before anything changes.
   void edit(const std::string& verb, const Value& args, uint32_t n_gates) {
     const List list = items_under(args, syntax_.list_name);
     Items next = verb == "replace" ? Items{} : items_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// item_syntax.h - checks of what modules take in lists and live commands, with one clear line per
-// mistake.
+// item_syntax.h - checks the items of lists and live commands, with a clear one-line message for
+// each error.
 #pragma once
 
 #include <algorithm>
@@ -53,7 +53,7 @@ inline net::Mac mac_under(const Value& item, const std::string& key, const std::
   return *mac;
 }
 
-// What a command is about: one item, or several under "items" or the list's own name.
+// The items of a command: a single one, or several under "items" or the list's own name.
 inline List items_under(const Value& args, const std::string& list_name) {
   if (args.is_list()) return args.as_list();
   if (args["items"].is_list()) return args["items"].as_list();
@@ -61,7 +61,7 @@ inline List items_under(const Value& args, const std::string& list_name) {
   return {args};
 }
 
-// Parameters that a live `set` may change: `now` with `changes` over it, checked as in a pipeline.
+// Parameters that a live `set` may change: `now` overridden by `changes`, checked as in a pipeline.
 inline Args checked_set(const std::vector<ParamSpec>& specs, Dict now, const Value& changes) {
   if (!changes.is_dict() || changes.as_dict().empty()) {
     std::string names;

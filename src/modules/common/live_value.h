@@ -10,8 +10,8 @@
 
 namespace batchplane {
 
-// As LiveTable, but inline: for what fits half a line. read: worker, once per call. set: control
-// thread.
+// Like LiveTable, but inline, for values of at most half a cache line. read: worker, once per call.
+// set: control thread.
 template <class T>
 class alignas(64) LiveValue {
   static_assert(sizeof(T) <= 24);
@@ -23,7 +23,7 @@ class alignas(64) LiveValue {
   [[nodiscard]] const T& read() const noexcept {
     return values_[active_.load(std::memory_order_acquire)];
   }
-  // Returns when no worker reads the value before this one.
+  // Returns once no worker reads the previous value.
   void set(const T& value) {
     const uint32_t hidden = active_.load(std::memory_order_relaxed) ^ 1;
     values_[hidden] = value;

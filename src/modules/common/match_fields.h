@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// match_fields.h - fields of a packet as parts of a fixed-size key, and their values as users write
-// them.
+// match_fields.h - packet fields packed into a fixed-size key, and parsing of their values.
 #pragma once
 
 #include <array>
@@ -37,7 +36,7 @@ class MatchLayout {
   [[nodiscard]] uint32_t n_words() const { return n_words_; }
   // Packets of at least this length take the fast path: each field is read by one 8-byte load.
   [[nodiscard]] uint32_t fast_len_bytes() const { return fast_len_bytes_; }
-  // Packets shorter than this lack a field.
+  // Shorter packets lack a field.
   [[nodiscard]] uint32_t min_len_bytes() const { return min_len_bytes_; }
 
   // The key of a rule's `values`, one per field; throws ConfigError.

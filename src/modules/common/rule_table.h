@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// rule_table.h - key -> gate tables with live edits: what exact_match, ether_type and l2_table
-// share.
+// rule_table.h - key -> gate tables with live edits, shared by exact_match, ether_type and
+// l2_table.
 #pragma once
 
 #include <immintrin.h>
@@ -23,7 +23,7 @@ namespace batchplane {
 inline constexpr uint32_t kMaxRuleGates = 4096;
 inline constexpr uint32_t kMaxRules = 65536;
 
-// All of ctx.gates[0, n) to one gate; writes up to the next multiple of 16, where there is slack.
+// Sets ctx.gates[0, n) to one gate; writes up to the next multiple of 16, as the array has slack.
 inline void fill_gates(exec::GateIndex* gates, exec::GateIndex gate, uint32_t n) {
   const __m256i gate_v = _mm256_set1_epi16(static_cast<int16_t>(gate));
   for (uint32_t at = 0; at < n; at += 16) {
@@ -31,14 +31,14 @@ inline void fill_gates(exec::GateIndex* gates, exec::GateIndex gate, uint32_t n)
   }
 }
 
-// One rule as the control thread keeps it: the match in the user's words, and the gate.
+// One rule on the control thread: the match as the user wrote it, and the gate.
 struct Rule {
   Value match;
   uint32_t gate = 0;
 };
 
-// The control-side book of rules by key, in the order of keys, and the translation of add, delete,
-// replace and list into edits of a LiveTable. Owner: control thread.
+// The rules on the control side, ordered by key; turns add, delete, replace and list into edits of
+// a LiveTable. Owner: control thread.
 template <class Key>
 class RuleBook {
  public:
@@ -51,7 +51,7 @@ class RuleBook {
     bool is_replacement = false;
   };
 
-  // A rule is a dict of `match_name` and gate; `list_name` names the list of all of them.
+  // A rule is a dict of `match_name` and gate; `list_name` names the list of rules.
   RuleBook(std::string match_name, std::string list_name, uint32_t max_rules, ParseKey parse_key)
       : match_name_(std::move(match_name)),
         list_name_(std::move(list_name)),
@@ -65,13 +65,13 @@ class RuleBook {
     return highest;
   }
 
-  // The rules of a pipeline file.
+  // Loads the rules of a pipeline file.
   void load(const List& rules, const std::string& where) {
     rules_ = parse_all(rules, where + "." + list_name_, kMaxRuleGates);
   }
 
-  // Checks a live command wholly, books it, and says what to do to the table. `n_gates`: gates that
-  // are linked; a rule to another one is refused.
+  // Checks a live command as a whole, applies it to the book and returns the edits for the table.
+  // `n_gates`: number of linked gates; rules for other gates are refused.
   Edits edit(const std::string& verb, const Value& args, uint32_t n_gates) {
     Edits edits;
     if (verb == "delete") {
@@ -166,7 +166,7 @@ class RuleBook {
   Rules rules_;
 };
 
-// Does to a live table what a book says; `key_of` makes the table's keys of the book's.
+// Applies a book's edits to a live table; `key_of` converts the book's keys to the table's.
 template <class Table, class Edits, class KeyOf = std::identity>
 void apply_edits(LiveTable<Table>& live, const Edits& edits, KeyOf key_of = {}) {
   const auto edit = [&](Table& table) {

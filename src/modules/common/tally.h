@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// tally.h - a count that one worker raises and anybody reads, at the price of a plain addition.
+// tally.h - a counter that one worker increments and any thread reads, at the cost of a plain
+// addition.
 #pragma once
 
 #include <atomic>

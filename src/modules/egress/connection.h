@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// connection.h - which connection a packet belongs to, whether its sender takes marks for drops (ECN, RFC 3168),
+// connection.h - the connection of a packet, whether its sender supports ECN (RFC 3168), and
+// marking.
 // and the mark.
 #pragma once
 
@@ -22,7 +23,7 @@ inline uint64_t hash_connection(Packet& pkt, const BridgedIp& place) {
   return hash_flow4(ip, room_bytes, 0);
 }
 
-// `flow` with what queues with CoDel want to know.
+// `flow`, the connection's hash and whether its sender supports ECN, for queues with CoDel.
 inline uint32_t connection_word(Packet& pkt, uint32_t flow) {
   const BridgedIp place = bridged_ip_of(pkt);
   if (place.kind == IpKind::kNone) return egress::flow_word(flow, 0, false);
@@ -32,7 +33,7 @@ inline uint32_t connection_word(Packet& pkt, uint32_t flow) {
   return egress::flow_word(flow, hash, ecn != 0);
 }
 
-// Of a packet that may be marked. The checksum of an IPv4 header follows.
+// For a packet that may be marked. Updates the IPv4 header checksum.
 inline void mark_congestion(Packet& pkt) {
   const BridgedIp place = bridged_ip_of(pkt);
   if (place.kind == IpKind::kNone) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress_book.h - what users want of an egress scheduler, and how changes of it reach the worker that
-// schedules.
+// egress_book.h - the configuration of an egress scheduler, and how changes of it reach the worker
+// that runs it.
 #pragma once
 
 #include <atomic>
@@ -17,13 +17,13 @@
 
 namespace batchplane {
 
-// A flow, the link or a node between them, as those see it who look at the scheduler.
+// A flow, the link or an inner node, as `show` and `status` see it.
 struct EgressNode {
   static constexpr uint32_t kNone = ~0U;
 
-  uint32_t number = 0;                // flows have the lowest
+  uint32_t number = 0;                // flows have the lowest numbers
   uint32_t parent = kNone;            // its number; only the link has none
-  const std::string* name = nullptr;  // of nodes between
+  const std::string* name = nullptr;  // of inner nodes
   uint32_t weight = 1;
   uint8_t priority = 0;
   uint64_t min_rate_bps = 0;
@@ -36,50 +36,51 @@ class EgressBook {
   EgressBook(const EgressBook&) = delete;
   EgressBook& operator=(const EgressBook&) = delete;
 
-  // Control thread. All of what is given or nothing; throws ConfigError.
+  // Control thread. Adds everything given or nothing; throws ConfigError.
   virtual void add(const Value& args) = 0;
   virtual void replace(const Value& args) = 0;
   virtual void remove(const Value& args) = 0;
   virtual void set_rate_bps(uint64_t rate_bps);
-  // Nodes of another module, see FlowTree; `idle`: a scheduler that no worker runs yet, which is changed at
-  // once.
+  // Nodes of another module, see FlowTree; `idle`: a scheduler that no worker runs yet, which is
+  // changed at once.
   virtual void stage(const TreeChange& change, bool is_idle);
   virtual void settle(bool /*is_wanted*/, EgressScheduler* /*idle*/) noexcept {}
   [[nodiscard]] virtual bool is_free(uint32_t flow) const { return !is_there(flow); }
-  // In order of flows, what was said of each, until `use` returns false.
+  // Calls `use` with each flow's parameters, in order of flows, until it returns false.
   virtual void each_flow(const std::function<bool(uint32_t flow, Dict said)>& use) const = 0;
   [[nodiscard]] virtual size_t n_flows() const = 0;
   // By number.
   [[nodiscard]] virtual std::vector<EgressNode> nodes() const = 0;
-  // The module's parameters as they are by now.
+  // The module's current parameters.
   [[nodiscard]] virtual Dict saved_params() const = 0;
-  // By number: what a flow waits at most, but for rounds of the arbiter; of numbers that no flow has, nothing.
+  // By number: the longest wait of a flow, without rounds of the arbiter; nothing for unused
+  // numbers.
   [[nodiscard]] virtual std::vector<egress::Bound> bounds(const EgressSettings& settings) const = 0;
   // For a simulation: flows and nodes by number, with nothing left out.
   virtual void tell_numbers(Dict& into) const = 0;
 
-  // Any worker: flow 0 for numbers that no flow has, or one of another generation.
+  // Any worker: the flow with this number; flow 0 if there is none, or one of another generation.
   [[nodiscard]] uint32_t known(uint32_t number) const noexcept {
     const uint32_t flow = number & ((1U << kMarkFlowBits) - 1);
     const uint32_t tag = tag_of(generation_of_mark(number));
     return flow < tags_.size() && tags_[flow].load(std::memory_order_relaxed) == tag ? flow : 0;
   }
-  // Of a packet whose flow was known: that, or flow 0 when it is not there.
+  // For a packet whose flow was known: that flow, or flow 0 if it is gone.
   [[nodiscard]] uint32_t known_still(uint32_t flow) const noexcept {
     return is_there(flow) ? flow : 0;
   }
 
-  // Any worker: whether some queue wants to know the packets' connections.
+  // Any worker: whether some queue needs the packets' connections.
   [[nodiscard]] bool has_connections() const noexcept {
     return has_connections_.load(std::memory_order_relaxed);
   }
 
-  // The worker that schedules, between two rounds.
+  // The scheduling worker, between two rounds.
   void carry_out(EgressScheduler& scheduler) noexcept;
-  // Before the start: a new scheduler gets all.
+  // Before the start: configures a new scheduler completely.
   virtual void configure_all(EgressScheduler& scheduler) const = 0;
-  // In an apply: makes ready for take_over(), then says whether that will do, then, while no worker runs, has
-  // the scheduler of an older book go on with what stands in this one.
+  // For an apply: inherit() prepares take_over(); can_take_over() says whether it is possible;
+  // take_over(), while no worker runs, lets the old book's scheduler go on with this configuration.
   virtual void inherit(const EgressBook& /*old*/) {}
   [[nodiscard]] virtual bool can_take_over() const { return true; }
   virtual void take_over(EgressScheduler& scheduler, EgressBook& old) noexcept = 0;
@@ -100,11 +101,11 @@ class EgressBook {
   [[nodiscard]] bool has_flow_left(uint32_t flow) const {
     return tags_[flow].load(std::memory_order_relaxed) == kNoTag;
   }
-  // It has left; its number may be used again.
+  // The flow or node has left; its number may be used again.
   virtual void has_left(uint32_t /*number*/) noexcept {}
 
  private:
-  // Of a flow that is there its marks' generation and one more.
+  // Tag of an existing flow: its marks' generation + 1.
   static constexpr uint16_t kNoTag = 0;
   static constexpr uint16_t kLeavingTag = 0xffff;
   static constexpr uint16_t tag_of(uint32_t generation) {
@@ -120,7 +121,7 @@ class EgressBook {
   std::vector<std::atomic<uint16_t>> tags_;  // by flow
   std::atomic<bool> has_connections_{false};
   SpscRing<EgressEdit> edits_;
-  // Removed, until their queues are empty or their children gone. Worker.
+  // Removed nodes, until their queues are empty or their children gone. Worker.
   std::vector<uint32_t> leaving_;
   std::vector<bool> is_leaving_;  // by number
 };

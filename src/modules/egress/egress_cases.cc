@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress_cases.cc - with what the egress scheduler is fuzzed and measured.
+// egress_cases.cc - inputs for fuzzing and measuring the egress scheduler.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress_count.h - what has become of the packets of each flow.
+// egress_count.h - counts by flow of packets sent, marked and dropped.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ inline void bump(std::atomic<uint64_t>& count, uint64_t n) {
   count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
 }
 
-// One writer, the polling worker. What a packet touches that leaves is one line.
+// One writer, the polling worker. A departing packet touches one cache line.
 struct alignas(64) EgressFlowCount {
   std::atomic<uint64_t> pkts{0};
   std::atomic<uint64_t> bytes{0};
@@ -29,7 +29,8 @@ struct alignas(64) EgressFlowCount {
 };
 static_assert(sizeof(EgressFlowCount) == 64);
 
-// Of all flows. What other workers write, and what hardly happens, lies apart from what each packet touches.
+// Counts of all flows. Counts that other workers write, and rare ones, are apart from those that
+// each packet touches.
 class EgressCounts {
  public:
   using Dropped = std::array<uint64_t, egress::kEnqueued>;  // by Enqueued
@@ -53,7 +54,7 @@ class EgressCounts {
         return bump_to_the_end(rare_[flow].no_flow_pkts);
     }
   }
-  // Any worker that knew the flow's queue to be full.
+  // Any worker that found the flow's queue to be full.
   void note_early(uint32_t flow) noexcept {
     rare_[flow].early_pkts.fetch_add(1, std::memory_order_relaxed);
   }

@@ -14,21 +14,21 @@ namespace batchplane {
 
 inline constexpr uint32_t kMaxEgressFlows = 1U << 20;
 
-// Half of what a scheduler takes: deleted flows keep their weight until their packets are out.
+// Half of the scheduler's maximum: deleted flows keep their weight until their packets have left.
 inline constexpr uint64_t kMaxDeclaredWeightSum = egress::kMaxWeightSum / 2;
 // Throws ConfigError beyond that.
 void check_weight_sum(uint64_t weight_sum, const std::string& where);
 
-// Number -> what the flow may use.
+// Flow number -> parameters.
 using EgressFlows = std::map<uint32_t, egress::FlowParams>;
 
 FlowNumbers flow_numbers(const Args& args);
-// What entries are read by.
+// What entries are parsed with.
 struct EgressFlowRules {
   explicit EgressFlowRules(const Args& args);
   FlowNumbers numbers;
-  egress::FlowParams otherwise;  // what a flow has that says nothing else
-  bool has_times = false;        // packets may have times of their own
+  egress::FlowParams otherwise;  // defaults
+  bool has_times = false;        // calendar: flows may set delay_us and jitter_us
 };
 // One entry {flow, weight, lmax_bytes, limit_pkts, delay_us, jitter_us, rate_bps}. Throws ConfigError.
 std::pair<uint32_t, egress::FlowParams> parse_egress_flow(const Value& item,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress_mailboxes.h - how packets come to an egress scheduler: a mailbox for each worker that sends, none
-// for the one that schedules.
+// egress_mailboxes.h - how packets reach an egress scheduler: one mailbox for each sending worker,
+// none for the scheduling worker.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ class EgressMailboxes {
     return mailboxes_[worker].put(pkts, n);
   }
   void note_direct(uint32_t worker, uint64_t n) noexcept { bump(direct_pkts_[worker], n); }
-  // Ever put in by this worker, into its mailbox or past it.
+  // Packets that this worker ever put into its mailbox or past it.
   [[nodiscard]] uint64_t put_pkts(uint32_t worker) const {
     return direct_pkts_[worker].load(std::memory_order_acquire) + mailboxes_[worker].put_pkts();
   }
@@ -36,7 +36,7 @@ class EgressMailboxes {
     return put;
   }
 
-  // The worker that schedules. Takes until too many are refused at once.
+  // The scheduling worker. Takes packets until too many are refused at once.
   void take_all(EgressScheduler& scheduler, EgressRefusals& refusals) noexcept {
     for (size_t k = 0; k < mailboxes_.feeders().size() && refusals.n < EgressRefusals::kMax; ++k) {
       scheduler.take(mailboxes_.next(), refusals);
@@ -49,8 +49,8 @@ class EgressMailboxes {
     return false;
   }
 
-  // An apply, while no worker runs: mailboxes of the same worker and size go on as they are. Returns how
-  // many packets had been taken from them.
+  // In an apply, while no worker runs: takes over mailboxes of the same worker and size. Returns
+  // how many packets had been taken from them.
   uint64_t adopt(EgressMailboxes& old) noexcept {
     uint64_t taken_pkts = 0;
     for (const uint32_t w : mailboxes_.feeders()) {
@@ -58,7 +58,7 @@ class EgressMailboxes {
     }
     return taken_pkts;
   }
-  // Put in past the mailboxes by an apply.
+  // Packets that an apply put in past the mailboxes.
   void note_moved(uint64_t n) noexcept { note_direct(mailboxes_.feeders().front(), n); }
 
  private:

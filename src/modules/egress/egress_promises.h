@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress_promises.h - what an egress scheduler promises the flows of the pipeline: which of its own flows they
-// belong to is seen in their packets, a sample of them.
+// egress_promises.h - the delay bounds that an egress scheduler promises to the pipeline's flows. A
+// sample of the packets tells which of its own flows these belong to.
 #pragma once
 
 #include <atomic>
@@ -26,8 +26,8 @@ class EgressPromises {
     }
   }
 
-  // A worker that puts packets in: one of a batch is of this flow here. What it may belong to in the pipeline
-  // is told by its path.
+  // A sending worker: one packet of a batch belongs to `flow` here; its path state tells the
+  // pipeline's flow.
   void note(uint32_t worker, Packet& pkt, uint32_t flow) noexcept {
     const uint16_t state = pkt.meta().path_state;
     if (state >= kStates) [[unlikely]]
@@ -45,7 +45,7 @@ class EgressPromises {
       keys_[f].store(static_cast<float>(bounds_[f].total_ns()), std::memory_order_relaxed);
     }
   }
-  // Of each state that packets came in since the last call, the flow with the longest bound.
+  // For each path state of packets since the last call, the flow with the longest bound.
   void take(const EgressCounts& counts, const EgressScheduler& scheduler, uint32_t batch_pkts,
             const std::function<void(uint16_t state, const exec::EgressPromise&)>& use) {
     for (std::vector<std::atomic<uint32_t>>& worker : workers_) {
@@ -80,7 +80,7 @@ class EgressPromises {
   std::vector<egress::Bound> bounds_;     // by flow, without rounds of the arbiter
   std::vector<std::atomic<float>> keys_;  // in ns, for workers to compare
   std::vector<uint64_t> lasts_;           // packets refused, at the last call of take()
-  // By worker and state of the paths: a flow and 1; 0: none.
+  // By worker and path state: a flow + 1; 0: none.
   std::vector<std::vector<std::atomic<uint32_t>>> workers_;
 };
 

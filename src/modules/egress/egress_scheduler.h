@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress_scheduler.h - an arbiter of any discipline behind one interface: one call per batch, not per
-// packet.
+// egress_scheduler.h - an arbiter of any discipline behind one interface: one virtual call per
+// batch, not per packet.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ inline Packet* packet_of(const egress::Descriptor& pkt) {
   return reinterpret_cast<Packet*>(pkt.handle());  // NOLINT(performance-no-int-to-ptr)
 }
 
-// Packets that the discipline did not want, or no longer (kPushedOut), for the caller to drop.
+// Packets that the discipline refused or pushed out (kPushedOut), for the caller to drop.
 struct EgressRefusals {
   static constexpr uint32_t kMax = 256;
   struct One {
@@ -39,24 +39,24 @@ class EgressScheduler {
  public:
   virtual ~EgressScheduler() = default;
 
-  // What the book has checked. False: the flow or node that is to go has packets or children still.
+  // Applies a checked edit. False: the flow or node to remove still has packets or children.
   virtual bool edit(const EgressEdit& edit) noexcept = 0;
 
-  // Before packets are taken: what time it is.
+  // Sets the time before packets are taken.
   virtual void begin_round(uint64_t now_ns) noexcept = 0;
-  // Takes packets of one mailbox, as long as all of them could be refused.
+  // Takes packets from one mailbox while there is room to refuse all of them.
   virtual void take(egress::BatchMailbox& mailbox, EgressRefusals& refusals) noexcept = 0;
-  // What the link has room for until now, `max` at most.
+  // Releases the packets that the link has time for until now, at most `max`.
   virtual uint32_t release(uint64_t now_ns, Packet** pkts, uint32_t max,
                            EgressFlowCount* counts) noexcept = 0;
-  // What queues have dropped since, for the caller to drop.
+  // Packets that queues have dropped since the last call, for the caller to drop.
   virtual void take_shed(EgressRefusals& refusals) noexcept = 0;
-  // Any worker: whether it may as well drop packets of a flow itself.
+  // Any worker: whether it may drop packets of a flow itself.
   [[nodiscard]] virtual const egress::Backpressure& backpressure() const noexcept = 0;
   // Puts in packets without a mailbox.
   virtual void put(const egress::Descriptor* pkts, uint32_t n,
                    EgressRefusals& refusals) noexcept = 0;
-  // The next packet whatever the link does; nullptr when there is none.
+  // The next packet regardless of the link; false if there is none.
   virtual bool drain(egress::Descriptor& pkt) noexcept = 0;
 
   [[nodiscard]] virtual uint32_t backlog_pkts() const noexcept = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress_status.h - what an egress scheduler does for its flows and nodes: what each was promised, has had and is
-// waiting for. However many there are, it tells of few: a small subtree whole, of a large one the worst.
+// egress_status.h - the status of an egress scheduler's flows and nodes: rates promised and
+// achieved, and backlog. It shows a small subtree completely and of a large one the worst rows.
 #pragma once
 
 #include <functional>
@@ -12,12 +12,12 @@
 
 namespace batchplane {
 
-// What an operator wants to see.
+// A `status` command.
 struct EgressQuestion {
   std::string node;               // empty: the link
   uint32_t limit = 40;            // rows of flows, and of nodes
-  bool by_wait = false;           // worst is who waits longest, and not whose backlog is longest
-  std::vector<uint32_t> numbers;  // these, whatever they do; empty: choose
+  bool by_wait = false;           // rank by waiting time instead of backlog
+  std::vector<uint32_t> numbers;  // only these rows; empty: choose
 };
 // {node, limit, by, numbers}. Throws ConfigError.
 EgressQuestion parse_egress_question(const Value& args);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// recent_waits.h - how long the last packets of a queue have waited: a count for each range of times, a byte each,
-// all of them halved when one is full. So the last few hundred packets count, old ones ever less.
+// recent_waits.h - waiting times of a queue's recent packets: a histogram of one-byte counts, all
+// halved when one is full. So it reflects the last few hundred packets, older ones ever less.
 #pragma once
 
 #include <algorithm>
@@ -36,8 +36,7 @@ class RecentWaits {
       sums[range] += counts >> (range % 8 * 8) & 0xff;
     }
   }
-  // The end of the range in which the packet lies that no more than this share of all waited less than; 0
-  // without packets.
+  // The upper end of the bucket that contains this quantile; 0 without packets.
   static uint64_t quantile_ns(const Sums& sums, double share) noexcept {
     uint64_t all = 0;
     for (const uint64_t n : sums) all += n;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_cases.cc - with what ESP's two ends are fuzzed and measured.
+// esp_cases.cc - inputs for fuzzing and measuring ESP's two ends.
 #include "cases/case_tools.h"
 #include "modules/esp/esp_header.h"
 #include "modules/esp/esp_suite.h"

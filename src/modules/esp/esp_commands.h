@@ -19,11 +19,11 @@ class SaCommands {
   [[nodiscard]] SaTable& table() const noexcept { return *live_.read(); }
   [[nodiscard]] const std::string& where() const { return where_; }
 
-  // add, delete, replace, list, reload. Throws ConfigError, and nothing has changed.
+  // add, delete, replace, list, reload. Throws ConfigError and then leaves everything unchanged.
   Value run(Module& module, const std::string& verb, const Value& args);
   [[nodiscard]] Value show() const;
   [[nodiscard]] Dict saved_params() const { return {{"sas", book_.list()}}; }
-  // Before the module runs: sequence numbers go on where the other module's SAs have the same keys.
+  // Before the module runs: sequence numbers continue for SAs that have the same keys in `old`.
   void inherit(const SaCommands& old);
 
   static std::vector<ParamSpec> params(const std::string& sas_help);

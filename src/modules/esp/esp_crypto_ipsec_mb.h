@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_crypto_ipsec_mb.h - the cryptography of a batch of ESP packets, by intel-ipsec-mb: as many
-// packets side by side as its lanes hold.
+// esp_crypto_ipsec_mb.h - encrypts and decrypts a batch of ESP packets with intel-ipsec-mb, as many
+// packets in parallel as it has lanes.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ namespace batchplane::esp {
 inline constexpr uint32_t kEspHeaderBytes = 8;  // SPI and sequence number
 inline constexpr uint32_t kMaxIcvBytes = 16;
 
-// Keys as the library wants them; never changed once made.
+// Keys in the library's format; immutable.
 struct KeySchedule;
 struct KeyScheduleDeleter {
   void operator()(KeySchedule* keys) const;
 };
 using KeySchedulePtr = std::unique_ptr<KeySchedule, KeyScheduleDeleter>;
-// The cipher's key with its salt where it is one of AES-GCM, else nothing.
+// The cipher key with its salt for AES-GCM; empty for other ciphers.
 [[nodiscard]] std::span<const uint8_t> gcm_key_of(const KeySchedule& keys);
 
-// One packet: ESP header, IV, body, ICV, as they lie in it. Nothing is set beforehand: there are
+// One packet: ESP header, IV, body and ICV, in place. Members have no initial values, as there are
 // arrays of these on the stack.
 struct alignas(64) Work {
   const KeySchedule* keys;
@@ -39,7 +39,7 @@ struct alignas(64) Work {
   uint8_t received[kMaxIcvBytes];
 };
 
-// Owner: one worker at a time. Nothing stays inside between calls.
+// Owner: one worker at a time. Keeps no packets between calls.
 class Crypto {
  public:
   Crypto();  // throws ConfigError when the library cannot work here
@@ -47,18 +47,18 @@ class Crypto {
   Crypto(const Crypto&) = delete;
   Crypto& operator=(const Crypto&) = delete;
 
-  // Control thread, of a Crypto that nobody else uses.
+  // Control thread, on a Crypto that nobody else uses.
   [[nodiscard]] KeySchedulePtr expand(const Suite& suite, const Keys& keys, bool has_esn) const;
 
-  // ESP header and body are written; IV and ICV are written here. The IV of GCM and ChaCha20 is the
-  // sequence number, which no key sees twice; that of CBC is the sequence number encrypted, which
-  // nobody can tell beforehand (NIST SP 800-38A, appendix C).
+  // The caller has written ESP header and body; this writes IV and ICV. The IV of GCM and ChaCha20
+  // is the sequence number, which is never reused with a key; that of CBC is the encrypted sequence
+  // number, which is unpredictable (NIST SP 800-38A, appendix C).
   void encrypt(Work* works, uint32_t n) noexcept;
-  // In place: what is not genuine is garbage afterwards.
+  // In place: the body of a packet that fails authentication is garbage afterwards.
   void decrypt(Work* works, uint32_t n) noexcept;
-  // After decrypt. In a time that does not depend on the bytes.
+  // After decrypt. Takes constant time, whatever the bytes.
   [[nodiscard]] static bool is_genuine(const Work& work) noexcept;
-  // Instead of decrypt, where another has done it.
+  // Instead of decrypt, if a device has decrypted the packet.
   static void conclude(Work& work, bool is_genuine) noexcept;
 
   // Both keep jobs in the library's ring, which is large: one for each module.

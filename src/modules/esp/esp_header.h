@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_header.h - ESP (RFC 4303), by itself or behind UDP (RFC 3948), and why its packets end.
+// esp_header.h - ESP (RFC 4303), over IP or UDP (RFC 3948), and its drop reasons.
 #pragma once
 
 #include "base/net_headers.h"
@@ -15,12 +15,12 @@ inline constexpr uint8_t kProtoIpv6 = 41;
 struct [[gnu::may_alias]] Esp {
   static constexpr uint16_t kUdpPort = 4500;
 
-  Be32 spi;       // behind UDP, 0 stands for something else
-  Be32 sequence;  // the low half of it
+  Be32 spi;       // over UDP, an SPI of 0 marks packets that are not ESP
+  Be32 sequence;  // the low half of the sequence number
 };
 static_assert(sizeof(Esp) == 8);
 
-// Behind what is encrypted.
+// At the end of the encrypted part.
 struct [[gnu::may_alias]] EspTrailer {
   uint8_t padding_bytes;
   uint8_t next_header;

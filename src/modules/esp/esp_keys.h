@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_keys.h - keys by SA: from a file that only their owner may read, and nowhere else. No answer,
-// saved pipeline, message or trace has them.
+// esp_keys.h - keys by SA, from a file that only its owner may read. No answer, saved pipeline,
+// message or trace contains them.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace batchplane::esp {
 
-// Bytes that are overwritten before their memory is given back.
+// Bytes that are overwritten before their memory is freed.
 class Secret {
  public:
   Secret() = default;
@@ -39,20 +39,20 @@ class Secret {
 
 struct Keys {
   Secret cipher;  // with its salt
-  Secret auth;    // empty where the cipher authenticates
+  Secret auth;    // empty if the cipher authenticates
   bool operator==(const Keys&) const = default;
 };
 
 // Owner: control thread.
 class KeyRing {
  public:
-  // Lines of `ID CIPHER_KEY [AUTH_KEY]`, in hexadecimal. Throws ConfigError with FILE:LINE, which
-  // repeats nothing of a key; so when others may read the file.
+  // Lines of `ID CIPHER_KEY [AUTH_KEY]`, in hexadecimal. Throws ConfigError with FILE:LINE, without
+  // repeating any part of a key; also if others may read the file.
   static KeyRing from_file(const std::string& path, const std::string& where);
-  // Keys that anybody can work out from the id.
+  // Keys derived from the ID, which anybody can compute.
   static KeyRing of_tests() { return KeyRing(); }
 
-  // Throws ConfigError when there is none, or it has another length than the suite wants.
+  // Throws ConfigError if there is no key, or if its length is wrong for the suite.
   [[nodiscard]] Keys keys_of(uint32_t id, const Suite& suite, const std::string& where) const;
 
  private:

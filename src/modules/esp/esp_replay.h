@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_replay.h - which sequence numbers of an SA have come already (RFC 4303, 3.4.3 and appendix A).
+// esp_replay.h - anti-replay window: which sequence numbers of an SA have arrived (RFC 4303, 3.4.3
+// and appendix A).
 #pragma once
 
 #include <algorithm>
@@ -11,15 +12,15 @@ namespace batchplane::esp {
 // A ring of bits that slides by whole words, as in RFC 6479. Owner: one worker at a time.
 class ReplayWindow {
  public:
-  // Numbers so far behind the highest one are too old; a multiple of 64. 0: nothing is refused.
+  // Numbers that far behind the highest are too old; a multiple of 64. 0: accepts all.
   explicit ReplayWindow(uint32_t window_pkts) : window_pkts_(window_pkts) {
     if (window_pkts != 0) words_.resize(ring_words(window_pkts));
   }
 
   [[nodiscard]] uint64_t highest() const { return highest_; }
 
-  // The whole of a number of which the low half was sent: the least that is not too old. Without a
-  // window none is, and the high half is that of the highest one.
+  // The full sequence number for its low half: the smallest that is not too old. Without a window,
+  // the high half is that of the highest number.
   [[nodiscard]] uint64_t sequence_of(uint32_t low) const { return sequence_of(low, highest_); }
   // By another highest one: of a thread that may not look at this one's.
   [[nodiscard]] uint64_t sequence_of(uint32_t low, uint64_t highest) const {
@@ -38,7 +39,7 @@ class ReplayWindow {
     return (words_[word_of(sequence)] >> (sequence & 63) & 1) == 0;
   }
 
-  // Only once the packet is known to be genuine.
+  // Only after the packet was authenticated.
   void mark(uint64_t sequence) {
     if (window_pkts_ == 0) {
       highest_ = std::max(highest_, sequence);

@@ -50,8 +50,8 @@ struct SaSpec {
 // The headers in front of ESP: Ethernet, IPv4 or IPv6, perhaps UDP.
 inline constexpr uint32_t kMaxOuterBytes = net::kEthBytes + net::kIpv6Bytes + net::kUdpBytes;
 
-// What an SA has seen. Its one writer is the worker, and all versions of an SA with the same key
-// have it together, so that no edit or apply uses a sequence number twice or takes one twice.
+// State of an SA. Its only writer is the worker. All versions of an SA with the same key share it,
+// so that no edit or apply uses a sequence number twice or accepts one twice.
 struct SaState {
   explicit SaState(uint32_t replay_window_pkts) : window(replay_window_pkts) {}
 
@@ -60,8 +60,8 @@ struct SaState {
   Tally bytes;  // of the packets inside
   ReplayWindow window;
 
-  // Out: the number that the next packet gets, if those guessed before in this run come to be; 0: none is left.
-  // Other runs count no more. By one thread at a time, beside the worker.
+  // Out: the number that the next packet gets if the earlier guesses of this run come true; 0: none
+  // is left. Guesses of other runs no longer count. One thread at a time, beside the worker.
   uint64_t guess(uint64_t run, uint64_t last) noexcept {
     uint64_t before = sequence.value();
     if (guess_run_.value() == run) before = std::max(before, guessed_.value());
@@ -117,7 +117,7 @@ using SaTablePtr = std::shared_ptr<SaTable>;
 using SaBook = ItemBook<SaSpec>;
 [[nodiscard]] SaBook make_sa_book(Direction direction);
 
-// What all SAs of a module have alike.
+// Settings common to all SAs of a module.
 struct Style {
   Direction direction = Direction::kOut;
   uint8_t ttl = 64;
@@ -130,10 +130,11 @@ class SaKeeper {
  public:
   explicit SaKeeper(const Style& style);
 
-  // Throws ConfigError, and nothing has changed. An SA whose key stays the same goes on counting.
+  // Throws ConfigError and then leaves everything unchanged. An SA whose key is unchanged keeps its
+  // sequence numbers.
   [[nodiscard]] SaTablePtr make_table(const SaBook& book, const KeyRing& ring,
                                       const std::string& where);
-  // SAs of the graph before: what both have goes on.
+  // Takes over the state of SAs that the previous graph has too.
   void inherit(const SaKeeper& old);
   // With counts, without keys.
   [[nodiscard]] List list(const SaBook& book) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// arp.h - ARP for IPv4 over Ethernet (RFC 826): layout, validity, and the messages that a router
+// arp.h - ARP for IPv4 over Ethernet (RFC 826): layout, checks, and the messages that a router
 // sends.
 #pragma once
 
@@ -10,16 +10,15 @@
 
 namespace batchplane::arp {
 
-inline constexpr uint32_t kFrameBytes = 60;  // Ethernet's minimum, without check sequence
+inline constexpr uint32_t kFrameBytes = 60;  // Ethernet's minimum, without FCS
 inline constexpr uint16_t kRequest = net::Arp::kRequest;
 inline constexpr uint16_t kReply = net::Arp::kReply;
 inline constexpr uint16_t kHardwareEthernet = 1;
 
-// A MAC that one sender may have.
+// A valid source MAC address of one station.
 inline bool is_unicast(const net::Mac& mac) { return mac != net::Mac{} && (mac[0] & 1) == 0; }
 
-// One message: Ethernet, IPv4, request or reply, from a unicast address that exists. `room_bytes`
-// are there.
+// An Ethernet/IPv4 request or reply from a valid unicast MAC. `room_bytes` are readable.
 inline bool is_valid(const net::Arp& arp, uint32_t room_bytes) {
   if (room_bytes < net::kArpBytes) return false;
   const bool is_ours =
@@ -46,7 +45,7 @@ inline void write_message(net::Arp& arp, uint16_t operation, const net::Mac& sen
          .target_ip = target_ip};
 }
 
-// A whole frame of kFrameBytes. Unicast when `dst` is a known neighbour that is asked again.
+// Writes a frame of kFrameBytes. `dst` is a unicast address when a known neighbour is probed again.
 inline void write_request(uint8_t* frame, const net::Mac& dst, const net::Mac& own_mac,
                           uint32_t own_ip, uint32_t wanted_ip) {
   std::memset(frame, 0, kFrameBytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// flow_key.h - 64 well-mixed bits that are equal for all packets of one flow.
+// flow_key.h - 64-bit flow hash, equal for all packets of a flow.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ inline bool has_ports(uint32_t proto) {
   return proto == net::kProtoTcp || proto == net::kProtoUdp || proto == kProtoSctp;
 }
 
-// Of a packet whose fields are known; ports as they lie in memory, 0 where they do not count.
+// For a packet whose fields are known; ports in memory order, 0 where they do not count.
 inline uint64_t hash_flow4(const net::Ipv4& ip, uint32_t proto, uint32_t ports, uint64_t seed) {
   return mix_words(ip.addresses_raw(), uint64_t{proto} << 32 | ports, seed);
 }
@@ -34,7 +34,8 @@ inline uint64_t hash_flow4(const net::Ipv4& ip, uint32_t proto, uint32_t ports, 
 inline uint64_t hash_flow6(const net::Ipv6& ip, uint32_t room_bytes, uint64_t seed) {
   const Extensions6 chain = walk_extensions6<TransportExtensions>(ip, room_bytes);
   const uint32_t l4 = chain.offset_bytes;
-  // Fragments but the first know only what comes first behind their fragment header.
+  // Only the first fragment has the headers behind the fragment header, so those of all fragments
+  // are left out.
   const uint32_t proto = chain.is_fragment ? net::kNextFragment : chain.protocol;
   const bool is_whole = chain.end != Extensions6::End::kTruncated;
   const bool is_port_read = is_whole && has_ports(proto) && room_bytes >= l4 + sizeof(net::Ports);
@@ -44,7 +45,7 @@ inline uint64_t hash_flow6(const net::Ipv6& ip, uint32_t room_bytes, uint64_t se
   return mix_words(both, rest, seed);
 }
 
-// Out of line, so that it costs nothing where IPv4 is hashed.
+// Out of line, so that IPv4 packets pay nothing for it.
 [[gnu::noinline]] inline uint64_t hash_flow_but_ipv4(Packet& pkt, uint64_t seed) {
   const auto& eth = header_in<net::Ethernet>(pkt, 0);
   const uint32_t len_bytes = pkt.len_bytes();
@@ -56,10 +57,10 @@ inline uint64_t hash_flow6(const net::Ipv6& ip, uint32_t room_bytes, uint64_t se
   return mix_words(eth.front_raw(), eth.back_raw(), seed);
 }
 
-// Of a packet whose IPv4 header is there, with so many bytes from it on.
+// For a packet with a complete IPv4 header; `room_bytes` counts from there.
 inline uint64_t hash_flow4(const uint8_t* ip_begin, uint32_t room_bytes, uint64_t seed) {
   const auto& ip = header_at<net::Ipv4>(ip_begin);
-  // One wide word, taken apart by shifts: single bytes end up on the stack, where each costs a
+  // One wide load, taken apart by shifts: single bytes would end up on the stack, and each costs a
   // stall.
   const uint32_t proto = ip.ttl_word_raw() >> 8 & 0xff;
   const uint32_t l4 = (load32_raw(bytes_of(ip)) & 15U) * 4;
@@ -70,8 +71,8 @@ inline uint64_t hash_flow4(const uint8_t* ip_begin, uint32_t room_bytes, uint64_
   return hash_flow4(ip, proto, ports, seed);
 }
 
-// IP: addresses, protocol and, of unfragmented TCP, UDP and SCTP, the ports (so that all fragments
-// of a packet stay together). Anything else: the Ethernet header. Needs 14 bytes.
+// For IP: addresses, protocol and, for unfragmented TCP, UDP and SCTP, the ports (so that all
+// fragments of a packet get the same hash). For other frames: the Ethernet header. Needs 14 bytes.
 inline uint64_t hash_flow(Packet& pkt, uint64_t seed) {
   const uint8_t* data = pkt.data();
   const uint32_t len_bytes = pkt.len_bytes();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// frame_reasons.h - why packets end at modules that add, take off or read outer headers.
+// frame_reasons.h - drop reasons of modules that add, remove or read outer headers.
 #pragma once
 
 #include "core/module/drop_reason.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ipv6_header.h - the walk over the extension headers of an IPv6 packet, to what lies behind them.
+// ipv6_header.h - walks over the extension headers of an IPv6 packet to the upper-layer header.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace batchplane {
 
 namespace net {
 
-// What all extension headers begin with; the length counts 8 bytes each, without the first 8, and of
-// an authentication header 4 each.
+// The start of all extension headers. The length is in units of 8 bytes, without the first 8; in an
+// authentication header in units of 4.
 struct [[gnu::may_alias]] Extension6 {
   uint8_t next_header;
   uint8_t length;
@@ -36,10 +36,10 @@ struct [[gnu::may_alias]] Fragment6 {
 
 }  // namespace net
 
-// No honest packet has more; each costs a read of a place that is only known from the one before.
+// No valid packet has more; each costs a read at an address that depends on the header before.
 inline constexpr uint32_t kMaxExtensionHeaders = 8;
 
-// The headers that a walk passes over; it ends at any other.
+// The headers that a walk skips; it ends at any other.
 template <uint8_t... kKinds>
 struct HeaderKinds {
   static constexpr bool has(uint8_t kind) { return ((kind == kKinds) || ...); }
@@ -52,16 +52,16 @@ using AllExtensions =
     HeaderKinds<net::kNextHopByHop, net::kNextRouting, net::kNextFragment, net::kNextDestination,
                 net::kNextAuthentication, net::kNextMobility>;
 
-// What a walk came to. A later fragment ends it: what follows is data.
+// Where a walk ended. A fragment other than the first ends it, since data follows.
 struct Extensions6 {
   enum class End : uint8_t { kWhole, kTruncated, kTooMany };
   End end = End::kWhole;
   uint8_t protocol = net::kNextNone;  // named by the last header that was read
-  bool is_fragment = false;           // with an offset, or with more to come
-  bool is_first_fragment = true;      // also of a packet that is no fragment
-  bool has_late_hop_by_hop = false;   // RFC 8200, 4.1: only right behind the IPv6 header
-  bool has_segments_left = false;     // the last destination is not the one in the IPv6 header
-  uint32_t n_headers = 0;             // that were passed over
+  bool is_fragment = false;           // has an offset, or more fragments follow
+  bool is_first_fragment = true;      // also true for unfragmented packets
+  bool has_late_hop_by_hop = false;   // RFC 8200, 4.1: allowed only right behind the IPv6 header
+  bool has_segments_left = false;     // the IPv6 header does not have the final destination
+  uint32_t n_headers = 0;             // headers skipped
   uint32_t fragment_bytes = 0;        // offset of the fragment header; 0 = none
   uint32_t offset_bytes = net::kIpv6Bytes;  // from the IPv6 header, to what `protocol` names
 };
@@ -71,7 +71,7 @@ inline uint32_t extension_bytes6(uint8_t kind, const net::Extension6& header) {
   return kind == net::kNextAuthentication ? (header.length + 2U) * 4 : (header.length + 1U) * 8;
 }
 
-// Out of line, so that it costs nothing where there are none.
+// Out of line, so that packets without extension headers pay nothing for it.
 template <typename Kinds>
 [[gnu::noinline]] Extensions6 walk_chain6(const net::Ipv6& ip, uint32_t len_bytes) {
   Extensions6 found{.protocol = ip.next_header};
@@ -113,16 +113,16 @@ inline Extensions6 walk_extensions6(const net::Ipv6& ip, uint32_t len_bytes) {
 
 struct UpperLayer6 {
   enum class Fault : uint8_t { kNone, kTruncated, kTooMany, kMisplaced };
-  uint8_t protocol = net::kNextNone;  // of the first header that is no extension header
+  uint8_t protocol = net::kNextNone;  // the upper-layer protocol
   uint32_t offset_bytes = 0;          // from the IPv6 header; 0 in later fragments
   uint32_t fragment_bytes = 0;        // offset of a fragment header; 0 = none
   Fault fault = Fault::kNone;
 
-  // Of a packet with such a header, or of its first fragment.
+  // Whether the upper-layer header is in this packet.
   [[nodiscard]] bool is_here() const { return fault == Fault::kNone && offset_bytes != 0; }
 };
 
-// Strict, as a router that keeps broken chains from others; no padding within `len_bytes`.
+// Strict, so that broken chains are not forwarded; `len_bytes` must not include padding.
 inline UpperLayer6 upper_layer6(const net::Ipv6& ip, uint32_t len_bytes) {
   using Fault = UpperLayer6::Fault;
   const Extensions6 chain = walk_extensions6<AllExtensions>(ip, len_bytes);
@@ -138,7 +138,7 @@ inline UpperLayer6 upper_layer6(const net::Ipv6& ip, uint32_t len_bytes) {
   return found;
 }
 
-// Whether an ICMPv6 type is an error's (RFC 4443, 2.1).
+// Whether an ICMPv6 type is an error message (RFC 4443, 2.1).
 inline bool is_icmp6_error_type(uint8_t type) { return type < 128; }
 
 }  // namespace batchplane

@@ -13,7 +13,7 @@ namespace {
 using Bytes = std::vector<uint8_t>;
 using End = Extensions6::End;
 
-// An IPv6 header, then the others; each is its next header, its length field and two more bytes.
+// An IPv6 header, then the extension headers: each as next header, length field and two more bytes.
 Bytes packet_of(uint8_t first, std::initializer_list<Bytes> headers) {
   Bytes packet(net::kIpv6Bytes, 0);
   packet[0] = 0x60;

@@ -13,7 +13,7 @@ Place find_v6(const uint8_t* header, uint32_t room_bytes) noexcept {
   const uint32_t end = net::kIpv6Bytes + ip.payload_length;
   if (end > room_bytes) return {.find = Find::kBadTotalLength};
   const Extensions6 chain = walk_extensions6<TransportExtensions>(ip, end);
-  // The last address is not the one in the header: no sum could be made here.
+  // The final destination is not in the IPv6 header: no checksum could be computed.
   if (chain.has_segments_left) return {.find = Find::kOther};
   if (chain.end == Extensions6::End::kTruncated) return {.find = Find::kBadHeaderLength};
   if (chain.end == Extensions6::End::kTooMany) return {.find = Find::kOther};

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// l4_header.h - where the transport header of an IP packet is, and the sums that its checksum takes
-// in.
+// l4_header.h - finds the transport header of an IP packet, and sums what its checksum covers.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +12,9 @@
 namespace batchplane::l4 {
 
 enum class Find : uint8_t {
-  kWhole,     // a whole packet: the transport header and all behind it are here
-  kFragment,  // a part of one; the first part has the header
-  kOther,     // an IP packet without one that could be told
+  kWhole,     // not a fragment: the transport header and its payload are complete
+  kFragment,  // a fragment; the first has the transport header
+  kOther,     // an IP packet whose transport header cannot be found
   kTooShort,
   kBadVersion,
   kBadHeaderLength,
@@ -26,9 +25,9 @@ struct Place {
   Find find = Find::kOther;
   uint8_t proto = 0;
   bool is_v6 = false;
-  bool has_header = false;    // false for later fragments
+  bool has_header = false;    // false except in the first fragment
   uint32_t offset_bytes = 0;  // from the IP header
-  uint32_t len_bytes = 0;     // of transport header and payload, as the IP header says
+  uint32_t len_bytes = 0;     // transport header and payload, according to the IP header
 };
 
 inline const DropReason kBadL4Length{"bad_l4_length",
@@ -38,7 +37,7 @@ inline const DropReason kBadL4Checksum{
     "bad_l4_checksum", "the checksum of TCP, UDP or ICMP is wrong",
     "turn off checksum offload at the sender's end of a veth or tap"};
 
-// The reason that goes with a packet that cannot be read; nullptr for the others.
+// The drop reason for a packet that cannot be read; nullptr for the others.
 [[nodiscard]] inline const DropReason* fault_of(Find find) {
   switch (find) {
     case Find::kTooShort:
@@ -54,7 +53,7 @@ inline const DropReason kBadL4Checksum{
   }
 }
 
-// IPv6 with its extension headers; `room_bytes`: from the IP header to the packet's end.
+// For IPv6 with its extension headers; `room_bytes`: from the IP header to the packet's end.
 [[nodiscard]] Place find_v6(const uint8_t* header, uint32_t room_bytes) noexcept;
 
 [[nodiscard]] inline Place find(const uint8_t* header, uint32_t room_bytes) noexcept {
@@ -77,13 +76,13 @@ inline const DropReason kBadL4Checksum{
           .len_bytes = total_bytes - header_bytes};
 }
 
-// The common case alone: a whole IPv4 packet without options. Anything else gives protocol 0.
+// The common case only: an unfragmented IPv4 packet without options. Otherwise protocol 0.
 [[nodiscard]] inline Place find_plain(const uint8_t* header, uint32_t room_bytes) noexcept {
   Place place;
   const auto& ip = header_at<net::Ipv4>(header);
   if (room_bytes < net::kIpv4Bytes || ip.version_ihl != net::Ipv4::kPlain) return place;
   const uint32_t len_bytes = ip.total_length - net::kIpv4Bytes;
-  // A total length below the header's wraps.
+  // Wraps if the total length is less than the header.
   if (len_bytes > room_bytes - net::kIpv4Bytes) return place;
   if (ip.is_fragment()) return place;
   place.find = Find::kWhole;
@@ -94,20 +93,20 @@ inline const DropReason kBadL4Checksum{
   return place;
 }
 
-// Where the checksum field is; 0 for protocols that have none here. UDP-Lite, SCTP and DCCP sum in
-// other ways.
+// Offset of the checksum field; 0 for protocols without a checksum that is handled here. UDP-Lite,
+// SCTP and DCCP compute theirs differently.
 [[nodiscard]] inline uint32_t checksum_offset(const Place& place) {
   if (place.proto == net::kProtoUdp) return offsetof(net::Udp, checksum);
   if (place.proto == net::kProtoTcp) return offsetof(net::Tcp, checksum);
   const bool is_icmp = place.proto == (place.is_v6 ? net::kProtoIcmp6 : net::kProtoIcmp);
   return is_icmp ? offsetof(net::Icmp, checksum) : 0;
 }
-// The length of such a header without options.
+// Length of a header of this protocol without options.
 [[nodiscard]] inline uint32_t min_bytes(uint8_t proto) {
   return proto == net::kProtoTcp ? net::kTcpBytes : net::kUdpBytes;
 }
 
-// Sum of n bytes as they lie in memory; not folded.
+// Sum of n bytes in memory order; not folded.
 [[nodiscard]] inline uint64_t sum_bytes(const uint8_t* p, uint32_t n_bytes) noexcept {
   uint64_t low = 0;
   uint64_t high = 0;
@@ -129,7 +128,7 @@ inline const DropReason kBadL4Checksum{
   return low + high;
 }
 
-// What the checksum takes in of the IP header; `len_bytes` is that of the transport's own field.
+// Sum of the pseudo-header; `len_bytes` is its upper-layer length.
 [[nodiscard]] inline uint64_t sum_pseudo_header(const uint8_t* header, const Place& place,
                                                 uint32_t len_bytes) noexcept {
   const uint64_t rest = net::be16(static_cast<uint16_t>(len_bytes)) + (uint64_t{place.proto} << 8);
@@ -137,14 +136,14 @@ inline const DropReason kBadL4Checksum{
     const auto& ip = header_at<net::Ipv6>(header);
     return rest + sum_bytes(bytes_of(ip.src), sizeof ip.src + sizeof ip.dst);
   }
-  // ICMP over IPv4 sums itself alone.
+  // The ICMPv4 checksum covers no pseudo-header.
   if (place.proto == net::kProtoIcmp) return 0;
   const auto& ip = header_at<net::Ipv4>(header);
   return rest + ip.src.raw() + ip.dst.raw();
 }
 
-// Of UDP over IPv6, whose whole datagram is written: it has a sum, and 0 stands for none (RFC 8200,
-// 8.1).
+// For UDP over IPv6 with a complete datagram: the checksum is mandatory, and 0 would mean none (RFC
+// 8200, 8.1).
 inline void write_udp6_checksum(const net::Ipv6& ip, net::Udp& udp, uint32_t udp_bytes) noexcept {
   udp.checksum = 0;
   const Place place{.proto = net::kProtoUdp, .is_v6 = true};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// nd_headers.h - messages of neighbour discovery and their options (RFC 4861, 8106) as views.
+// nd_headers.h - neighbour discovery messages and options (RFC 4861, 8106) as views.
 #pragma once
 
 #include "base/net_headers.h"
@@ -29,12 +29,12 @@ struct [[gnu::may_alias]] NdRouterAdvertisement {
 };
 static_assert(sizeof(NdRouterAdvertisement) == 16);
 
-// What all options begin with.
+// The start of all options.
 struct [[gnu::may_alias]] NdOption {
   static constexpr uint32_t kUnitBytes = 8;
 
   uint8_t type;
-  uint8_t length;  // in units
+  uint8_t length;  // in units of kUnitBytes
 
   [[nodiscard]] uint32_t bytes() const { return length * kUnitBytes; }
 };
@@ -72,7 +72,7 @@ struct [[gnu::may_alias]] NdPrefixOption {
 };
 static_assert(sizeof(NdPrefixOption) == 4 * NdOption::kUnitBytes);
 
-// The servers' addresses follow.
+// The addresses of the servers follow.
 struct [[gnu::may_alias]] NdDnsOption {
   static constexpr uint8_t kType = 25;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// shared_reasons.h - why packets end at modules of more than one family: one name, one text.
+// shared_reasons.h - drop reasons used by more than one family of modules: one name, one text.
 #pragma once
 
 #include "core/module/drop_reason.h"
@@ -13,7 +13,7 @@ inline const DropReason kNoMatch{"no_match",
                                  "no rule matches the packet and there is no default gate",
                                  "add a rule, or set default_gate"};
 
-// Headers of IP.
+// IP headers.
 inline const DropReason kBadVersion{
     "bad_version", "the IP version is not the one that is read here",
     "split by ether_type first, so that only IPv4 or only IPv6 comes here"};
@@ -42,7 +42,7 @@ inline const DropReason kNoRoute{
 inline const DropReason kRouteDrop{"route_drop", "the route to the packet's destination says drop",
                                    "delete or change that route if this is not wanted"};
 
-// ICMP of both versions.
+// ICMP, both versions.
 inline const DropReason kBadIcmpChecksum{
     "bad_icmp_checksum", "the checksum of an echo request is wrong",
     "on a veth turn off tx checksum offload at the sender; else look for a bad link"};

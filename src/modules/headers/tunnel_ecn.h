@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// tunnel_ecn.h - congestion marks of an outer header on their way to the packet inside (RFC 6040,
-// 4.2).
+// tunnel_ecn.h - copies congestion marks from an outer header to the inner packet (RFC 6040, 4.2).
 #pragma once
 
 #include "modules/headers/checksum_patch.h"
@@ -12,8 +11,8 @@ inline const DropReason kEcnMismatch{
     "ecn_mismatch", "congestion was marked on a packet that does not know of it (RFC 6040)",
     "look at the tunnel's other end: it must not send such packets as ECN-capable"};
 
-// Congestion seen on the way goes to the inner packet, whose frame begins at `pkt`; false when that
-// cannot take it.
+// Copies congestion marks to the inner packet, whose frame begins at `pkt`; false if that one does
+// not support ECN.
 [[gnu::noinline]] inline bool carry_ecn(Packet& pkt, uint32_t outer) noexcept {
   const uint32_t l3 = l3_offset_of(pkt);
   if (pkt.len_bytes() < l3 + net::kIpv4Bytes) return true;

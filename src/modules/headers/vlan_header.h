@@ -15,13 +15,12 @@ inline constexpr uint16_t kCustomerTag = 0x8100;
 inline constexpr uint16_t kServiceTag = 0x88a8;
 inline constexpr uint32_t kMaxTags = 8;
 inline constexpr uint32_t kVidMask = 0xfff;
-inline constexpr uint32_t kNoVid =
-    0;  // IEEE 802.1Q: the tag has a priority only, the frame is untagged
+inline constexpr uint32_t kNoVid = 0;      // IEEE 802.1Q: a priority tag; the frame is untagged
 inline constexpr uint32_t kMaxVid = 4094;  // 4095 is reserved
 
-// The first tag of a frame, if it has one, and what follows it, as they lie in memory.
+// The first tag of a frame, if it has one, and what follows it, in memory order.
 struct FirstTag {
-  // A frame of this length has all that the load takes in.
+  // Frames of this length are long enough for the load.
   static constexpr uint32_t kFrameBytes = net::kMacPairBytes + sizeof(uint64_t);
 
   uint64_t word;
@@ -34,7 +33,7 @@ struct FirstTag {
   [[nodiscard]] uint32_t next_type_raw() const { return word >> 32 & 0xffff; }
 };
 
-// A type as it lies in memory, read on a little-endian machine.
+// An EtherType in memory order, read on a little-endian machine.
 inline bool is_tag_raw(uint32_t type) { return type == 0x0081 || type == 0xa888; }
 inline bool is_tag(uint16_t type) { return type == kCustomerTag || type == kServiceTag; }
 
@@ -43,7 +42,7 @@ struct TagCount {
   bool is_cut = false;  // the frame ends inside the tags, or before its type
 };
 
-// Tag `i` of a frame, or what follows the last one: then its `type` alone need be there.
+// Tag `i` of a frame, or what follows the last tag: then only `type` need be readable.
 inline const net::VlanTag& tag_at(const uint8_t* frame, uint32_t i) {
   return header_at<net::VlanTag>(frame + net::kMacPairBytes + i * kTagBytes);
 }
@@ -51,7 +50,7 @@ inline net::VlanTag& tag_at(uint8_t* frame, uint32_t i) {
   return header_at<net::VlanTag>(frame + net::kMacPairBytes + i * kTagBytes);
 }
 
-// Counts up to one more than `max_tags`.
+// Stops counting at `max_tags` + 1.
 inline TagCount count_tags(const uint8_t* frame, uint32_t len_bytes, uint32_t max_tags) {
   TagCount tags;
   for (;; ++tags.n) {
@@ -60,7 +59,7 @@ inline TagCount count_tags(const uint8_t* frame, uint32_t len_bytes, uint32_t ma
   }
 }
 
-// Fewer or more bytes stand in front of the network header than before.
+// Updates the header offsets when bytes are added or removed in front of the network header.
 inline void move_headers(PacketMeta& meta, uint32_t l3_offset_bytes, int32_t moved_bytes) {
   const int32_t l4 = meta.l4_offset_bytes + moved_bytes;
   meta.l4_offset_bytes =
@@ -68,8 +67,7 @@ inline void move_headers(PacketMeta& meta, uint32_t l3_offset_bytes, int32_t mov
   meta.l3_offset_bytes = static_cast<uint8_t>(l3_offset_bytes);
 }
 
-// The addresses are copied `bytes` towards the front or the back; the tags between are the
-// caller's.
+// Copies the MAC addresses; the tags between are up to the caller.
 inline void move_addresses(const uint8_t* from, uint8_t* to) {
   header_at<net::Ethernet>(to).set_macs(header_at<net::Ethernet>(from).macs());
 }

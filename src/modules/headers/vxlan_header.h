@@ -21,7 +21,7 @@ inline constexpr uint32_t kEcnCe = 3;
 inline constexpr uint32_t kEcnEct1 = 1;
 inline constexpr uint32_t kEcnEct0 = 2;
 
-inline constexpr uint16_t kIpv4Raw = 0x0008;  // types as they lie in memory
+inline constexpr uint16_t kIpv4Raw = 0x0008;  // EtherTypes in memory order
 inline constexpr uint16_t kIpv6Raw = 0xdd86;
 
 inline uint64_t hash_ipv6(const net::Ipv6& ip, uint32_t room_bytes, uint64_t seed) {

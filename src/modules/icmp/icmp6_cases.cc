@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// icmp6_cases.cc - with what icmp6_echo and icmp6_error are fuzzed and measured.
+// icmp6_cases.cc - inputs for fuzzing and measuring icmp6_echo and icmp6_error.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

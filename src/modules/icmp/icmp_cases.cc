@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// icmp_cases.cc - with what icmp_echo and icmp_error are fuzzed and measured.
+// icmp_cases.cc - inputs for fuzzing and measuring icmp_echo and icmp_error.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// classify_cases.cc - with what a classifier is fuzzed and measured.
+// classify_cases.cc - inputs for fuzzing and measuring a classifier.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

@@ -156,7 +156,7 @@ class Digest final : public Module, public Kernel {
   const std::unique_ptr<inspect::Sha> sha_;  // its state is large: none for MD5
   RuleBook<DigestTable::Key> book_;
   LiveTable<DigestTable> live_;
-  uint32_t n_gates_ = 1;  // as linked; live entries may name no other gate
+  uint32_t n_gates_ = 1;  // number of linked gates; live entries may name no other
 };
 
 const Register<Digest> kDigest{{

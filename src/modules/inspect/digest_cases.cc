@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// digest_cases.cc - with what digests are fuzzed and measured.
+// digest_cases.cc - inputs for fuzzing and measuring digests.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dpi_cases.cc - with what packets are looked into when this is fuzzed and measured.
+// dpi_cases.cc - inputs for fuzzing and measuring dpi.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ipv4_cases.cc - with what modules of the IPv4 header are fuzzed and measured.
+// ipv4_cases.cc - inputs for fuzzing and measuring modules of the IPv4 header.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

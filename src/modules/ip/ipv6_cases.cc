@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ipv6_cases.cc - with what modules of the IPv6 header are fuzzed and measured.
+// ipv6_cases.cc - inputs for fuzzing and measuring modules of the IPv6 header.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

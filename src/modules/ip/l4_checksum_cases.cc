@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// l4_checksum_cases.cc - with what l4_checksum is fuzzed and measured.
+// l4_checksum_cases.cc - inputs for fuzzing and measuring l4_checksum.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ttl_cases.cc - with what ttl is fuzzed and measured.
+// ttl_cases.cc - inputs for fuzzing and measuring ttl.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

@@ -165,7 +165,7 @@ class EtherType final : public Module {
   const uint32_t default_gate_;
   RuleBook<uint16_t> book_;
   LiveTable<TypeRules> live_;
-  uint32_t n_gates_ = 1;  // as linked; live rules may name no other gate
+  uint32_t n_gates_ = 1;  // number of linked gates; live rules may name no other
 };
 
 const Register<EtherType> kEtherType{{

@@ -98,7 +98,7 @@ class L2Table final : public Module {
   const uint32_t default_gate_;
   RuleBook<Table::Key> book_;
   LiveTable<Table> live_;
-  uint32_t n_gates_ = 1;  // as linked; live entries may name no other gate
+  uint32_t n_gates_ = 1;  // number of linked gates; live entries may name no other
 };
 
 const Register<L2Table> kL2Table{{

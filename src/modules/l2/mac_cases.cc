@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// mac_cases.cc - with what the modules of the Ethernet header are fuzzed and measured.
+// mac_cases.cc - inputs for fuzzing and measuring the modules of the Ethernet header.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

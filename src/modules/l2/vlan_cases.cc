@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// vlan_cases.cc - with what modules of VLAN tags are fuzzed and measured.
+// vlan_cases.cc - inputs for fuzzing and measuring modules of VLAN tags.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

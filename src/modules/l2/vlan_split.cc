@@ -148,7 +148,7 @@ class VlanSplit final : public Module {
   const uint32_t max_tags_;
   VlanRules rules_;
   LiveTable<VlanTable> live_;
-  uint32_t n_gates_ = 1;  // as linked; live rules may name no other gate
+  uint32_t n_gates_ = 1;  // number of linked gates; live rules may name no other
 };
 
 const Register<VlanSplit> kVlanSplit{{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_fragments.h - what the first fragment of a packet was translated to, for those that follow
-// it without ports.
+// napt_fragments.h - the translation of a packet's first fragment, for later fragments, which have
+// no ports.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ class NaptFragments {
     return {ip.addresses_raw(), uint64_t{ip.protocol} << 16 | ip.id.raw()};
   }
 
-  // nullptr when it is not there, or from before `limit` ticks.
+  // nullptr if it is missing or older than `limit` ticks.
   [[nodiscard]] const NaptFragment* find(const NaptKey& key, uint32_t now,
                                          uint32_t limit) const noexcept {
     const NaptFragment* set = set_of(key);

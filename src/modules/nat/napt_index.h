@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_index.h - hash index of one writer: from hashes to numbers of entries that lie elsewhere.
+// napt_index.h - hash index with one writer: from hashes to numbers of entries stored elsewhere.
 //
 // A bucket is one cache line: 15 tagged numbers, all compared at once, and how many entries had to
 // go on to a later bucket because this one was full. Inserting and erasing are O(1), without
@@ -35,7 +35,7 @@ class NaptIndex {
   }
   void prefetch(uint64_t hash) const { __builtin_prefetch(&buckets_[home_of(hash)]); }
 
-  // The number that is most likely that of the key; the caller compares.
+  // The most likely number for the key; the caller must compare.
   [[nodiscard]] uint32_t candidate(uint64_t hash) const {
     const Bucket& bucket = buckets_[home_of(hash)];
     const uint32_t found = matches(bucket, tag_of(hash));

@@ -68,7 +68,7 @@ class ExternalPool {
   ExternalPool(const ExternalPool&) = delete;
   ExternalPool& operator=(const ExternalPool&) = delete;
 
-  // kNoExternal when it is none of ours, or withdrawn.
+  // kNoExternal if it is not one of ours, or was withdrawn.
   [[nodiscard]] uint32_t index_of(uint32_t address_raw) const noexcept {
     for (uint32_t at = home_of(address_raw);; at = (at + 1) % kPlaces) {
       const Place& place = places_[at];
@@ -77,13 +77,15 @@ class ExternalPool {
     }
   }
   [[nodiscard]] External& operator[](uint32_t index) { return at(index); }
-  // The one for a new inside host: the hash's choice, or the next one that has a port.
+  // The external address for a new inside host: the hash's choice, or the next one with a free
+  // port.
   [[nodiscard]] uint32_t choose(uint64_t hash, PortSpace space) const noexcept;
 
-  // Swaps `external` in; what comes back is for the caller to free, elsewhere. False: no slot.
+  // Swaps `external` in; the caller frees what comes back, on another thread. False: no slot is
+  // free.
   bool add(std::unique_ptr<External>& external) noexcept;
   void withdraw(uint32_t address_raw) noexcept;
-  // Becomes the pool for what `next` has: keeps the ports taken here.
+  // Switches to the configuration of `next`, keeping the ports that are taken here.
   void change_to(ExternalPool& next) noexcept;
 
   // Any thread; only the control thread frees what it may meet here.

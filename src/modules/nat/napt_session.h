@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_session.h - what a connection is: one cache line with both its keys, its timer and its
-// state.
+// napt_session.h - a connection: one cache line with both its keys, its timer and its state.
 #pragma once
 
 #include <atomic>
@@ -28,7 +27,7 @@ struct NaptKey {
   }
   bool operator==(const NaptKey&) const = default;
 };
-// NaptKey::rest of what no packet has.
+// NaptKey::rest of a key that no packet has.
 inline constexpr uint64_t kNoPacket = ~uint64_t{0};
 inline NaptKey make_key(uint32_t src, uint32_t dst, uint16_t src_port, uint16_t dst_port,
                         uint8_t proto) {
@@ -48,7 +47,7 @@ enum class NaptState : uint8_t {
 inline constexpr uint32_t kNaptStates = 8;
 inline constexpr const char* kNaptStateNames[] = {"free", "udp_new",     "udp",      "udp_short",
                                                   "icmp", "tcp_opening", "tcp_open", "tcp_closing"};
-// What makes room first when the table is full.
+// States that are evicted first when the table is full.
 inline bool is_transitory(NaptState state) {
   return state == NaptState::kUdpNew || state == NaptState::kUdpShort ||
          state == NaptState::kIcmp || state == NaptState::kTcpOpening ||

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_timers.h - when connections end: their states, a wheel of due times, and the transitory ones
-// by age.
+// napt_timers.h - expiry of connections: their states, a timer wheel, and a list of transitory
+// connections by age.
 //
-// A packet only notes when it came. A connection whose time on the wheel has come is put on again
-// when it was used since.
+// A packet only records its time of arrival. When a connection comes due on the wheel but was used
+// since, it is put on the wheel again.
 #pragma once
 
 #include <array>
@@ -38,10 +38,10 @@ class NaptTimers {
   [[nodiscard]] bool is_expired(const NaptSession& session, uint32_t now) const noexcept {
     return now - session.last_seen >= rules_[static_cast<uint32_t>(session.state)].limit;
   }
-  // The transitory connection that has been so for longest; 0 when there is none.
+  // The connection that has been transitory for longest; 0 if there is none.
   [[nodiscard]] uint32_t oldest_transitory() const noexcept { return sessions_[0].age_next; }
 
-  // What a packet does to the state of its connection.
+  // Updates the state of a packet's connection.
   void track(uint32_t index, uint32_t direction, uint8_t tcp_flags, uint32_t now) noexcept;
 
   // Turns the wheel up to `now`; `end(index)` for each that has expired. At most about `max_steps`

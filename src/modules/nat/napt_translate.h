@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_translate.h - what a napt module does to packets.
+// napt_translate.h - translates the packets of a napt module.
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ struct NaptConfig {
   }
 };
 
-// Where a packet goes: a gate, or an end.
+// Where a packet goes: a gate, or a drop reason.
 struct NaptFate {
   uint8_t gate = 0;
   const DropReason* reason = nullptr;
@@ -55,9 +55,9 @@ class NaptTranslator {
       : config_(std::move(config)), table_(std::move(table)), fragments_(std::move(fragments)) {}
 
   void classify(Context& ctx, Batch& batch) noexcept;
-  // Closes what has expired, in about `budget_ns`.
+  // Closes expired connections, in about `budget_ns`.
   void expire(uint64_t now_ns, uint64_t budget_ns) noexcept;
-  // Goes on with the connections of `old`, by the rules that were set here.
+  // Takes over the connections of `old`, under the rules set here.
   void adopt(NaptTranslator& old) noexcept;
 
   [[nodiscard]] NaptTable& table() { return *table_; }

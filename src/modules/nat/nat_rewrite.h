@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// nat_rewrite.h - changes one end of an IPv4 packet, or of the packet that an ICMP error quotes,
-// and mends what sums over it.
+// nat_rewrite.h - rewrites the source or destination of an IPv4 packet, or of the packet quoted in
+// an ICMP error, and updates the checksums.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +59,7 @@ struct PacketView {
 
 enum class Fault : uint8_t { kNone, kTooShort, kVersion, kHeaderLength, kTotalLength };
 
-// Judges the header of a packet of `room_bytes` from its IPv4 header on.
+// Checks the header of a packet with `room_bytes` from its IPv4 header on.
 inline Fault view_packet(net::Ipv4& ip, uint32_t room_bytes, PacketView& view) {
   if (room_bytes < net::kIpv4Bytes) return Fault::kTooShort;
   if (ip.version() != 4) return Fault::kVersion;
@@ -72,7 +72,7 @@ inline Fault view_packet(net::Ipv4& ip, uint32_t room_bytes, PacketView& view) {
   return Fault::kNone;
 }
 
-// The packet that an ICMP error quotes: its front, cut anywhere behind the header.
+// The packet quoted in an ICMP error: it may be cut anywhere behind its IP header.
 inline bool view_quote(const PacketView& error, PacketView& quote) {
   if (error.l4_bytes < net::kIcmpBytes + net::kIpv4Bytes) return false;
   auto& ip = behind<net::Ipv4>(error.icmp());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// neighbour6_cases.cc - with what neighbour6 is fuzzed and measured.
+// neighbour6_cases.cc - inputs for fuzzing and measuring neighbour6.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// neighbour_cases.cc - with what neighbour is fuzzed and measured.
+// neighbour_cases.cc - inputs for fuzzing and measuring neighbour.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

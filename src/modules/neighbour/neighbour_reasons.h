@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// neighbour_reasons.h - why packets end at a neighbour module.
+// neighbour_reasons.h - drop reasons of a neighbour module.
 #pragma once
 
 #include "core/module/drop_reason.h"

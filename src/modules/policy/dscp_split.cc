@@ -83,7 +83,7 @@ class DscpSplit final : public Module {
   const uint32_t default_gate_;
   RuleBook<uint8_t> book_;
   LiveTable<DscpGates> live_;
-  uint32_t n_gates_ = 1;  // as linked; live rules may name no other gate
+  uint32_t n_gates_ = 1;  // number of linked gates; live rules may name no other
 };
 
 const Register<DscpSplit> kDscpSplit{{

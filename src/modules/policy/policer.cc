@@ -45,7 +45,7 @@ class Policer final : public Module {
   void process(Context& ctx, Batch& batch) noexcept {
     const PolicerConfig& config = live_.read();
     const uint32_t n = batch.size_pkts;
-    if (n == 0) __builtin_unreachable();  // else g++ warns of colours that nobody wrote
+    if (n == 0) __builtin_unreachable();  // else g++ warns about uninitialised colours
     uint32_t meters[exec::kMaxBatchPkts];
     uint32_t bytes[exec::kMaxBatchPkts];
     uint8_t colours[exec::kMaxBatchPkts];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // fib.h - longest-prefix match of IPv4 addresses, in bulk; one instance, no locking.
 //
-// With DPDK a thin cover over rte_fib (DIR-24-8), without it a hash map a length.
+// With DPDK a thin wrapper around rte_fib (DIR-24-8), without it one hash map per prefix length.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,11 @@ inline std::string megabytes(uint64_t bytes) {
 
 struct FibConfig {
   uint32_t max_prefixes = 16384;
-  uint32_t max_tbl8 = 0;  // /24 blocks with prefixes longer than 24; 0 = as default_tbl8() says
+  uint32_t max_tbl8 = 0;        // /24 blocks with prefixes longer than 24; 0 = default_tbl8()
   uint32_t next_hop_bytes = 2;  // 2 or 4
-  uint32_t miss_id = 0x7fff;    // what addresses without a route get
+  uint32_t miss_id = 0x7fff;    // the ID of addresses without a route
 
-  // Largest id (and largest number of tbl8) that fits: one bit of an entry tells that it is
-  // extended.
+  // Largest ID (and largest number of tbl8): one bit of an entry marks it as extended.
   [[nodiscard]] uint32_t max_id() const { return next_hop_bytes == 2 ? 0x7fff : 0x7fffffff; }
   // A quarter of the prefixes: public routing tables have almost none longer than 24.
   [[nodiscard]] uint32_t default_tbl8() const;
@@ -34,7 +33,7 @@ struct FibConfig {
 // lookup(): any thread while nobody edits. Everything else: one thread at a time.
 class Fib {
  public:
-  // Throws ConfigError with the memory needed when there is not enough.
+  // Throws ConfigError with the memory needed if there is not enough.
   explicit Fib(const FibConfig& config);
   ~Fib();
   Fib(const Fib&) = delete;
@@ -44,7 +43,7 @@ class Fib {
   // full; it is unchanged then. Prefixes shorter than 16 write up to 2^24 entries: tens of
   // milliseconds.
   void set(net::Prefix4 prefix, uint32_t id);
-  // The addresses fall back to the covering prefix. False when the prefix was not there.
+  // The addresses fall back to the covering prefix. False if the prefix was not there.
   bool erase(net::Prefix4 prefix);
 
   // ids[i] = id of the longest prefix of addresses[i] (host order), or miss_id.
@@ -53,7 +52,7 @@ class Fib {
   [[nodiscard]] const FibConfig& config() const { return config_; }
   // "avx512", "scalar" or "plain".
   [[nodiscard]] const char* lookup_path() const;
-  // Memory that one instance takes; with DPDK it comes from EAL's.
+  // Memory of one instance; with DPDK it is EAL memory.
   [[nodiscard]] static uint64_t memory_bytes(const FibConfig& config);
 
  private:

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// fib6_dpdk.cc - longest-prefix match on rte_fib6, with the AVX-512 lookup where CPU and EAL allow
-// it.
+// fib6_dpdk.cc - longest-prefix match with rte_fib6, using AVX-512 where CPU and EAL allow it.
 #include <rte_errno.h>
 #include <rte_fib6.h>
 #include <rte_memory.h>
@@ -21,7 +20,8 @@ namespace {
 
 constexpr uint64_t kRootEntries = 1ULL << 24;
 constexpr uint64_t kBlockEntries = 256;
-// A RIB node in its mempool: 64 bytes after a header of one line, and its share of the pool's ring.
+// A RIB node in its mempool: 64 bytes, a header of one cache line, and its share of the pool's
+// ring.
 constexpr uint64_t kRib6NodeBytes = 64 + 64 + 8 + 8;
 constexpr uint64_t kNodesPerPrefix6 = 2;
 
@@ -31,7 +31,8 @@ struct FreeFib {
 using FibPointer = std::unique_ptr<rte_fib6, FreeFib>;
 
 uint32_t default_blocks6(const FibConfig& config) {
-  // What three levels of longer prefixes take, which is more than tables of /32 to /48 share.
+  // Three levels of longer prefixes, which is more than tables of /32 to /48 need, as they share
+  // blocks.
   const uint64_t usual = std::max<uint64_t>(uint64_t{config.max_prefixes} * 3, 4096);
   const uint64_t wanted = config.max_tbl8 != 0 ? config.max_tbl8 : usual;
   return static_cast<uint32_t>(std::min<uint64_t>(wanted, config.max_id()));
@@ -63,9 +64,9 @@ bool has(rte_fib6* fib, const Key& key, uint64_t id) {
   return node != nullptr && rte_rib6_get_nh(node, &found) == 0 && found == id;
 }
 
-// rte_fib6 (22.11) does not count the blocks of a new prefix whose id equals that of the covering
-// one, but uncounts them at deletion. A first id that no covering prefix has gets them counted. And
-// it reports no failure when the id of a known prefix cannot be changed.
+// rte_fib6 (22.11) does not count the blocks of a new prefix whose ID equals that of the covering
+// prefix, but subtracts them on deletion. Adding it first with an ID that no covering prefix has
+// gets them counted. It also reports no error if the ID of a known prefix cannot be changed.
 int add_to(rte_fib6* fib, const Key& key, uint64_t id, uint64_t miss_id) {
   int error = 0;
   if (key.length > 24 &&
@@ -79,7 +80,7 @@ int add_to(rte_fib6* fib, const Key& key, uint64_t id, uint64_t miss_id) {
 }  // namespace
 
 struct Fib6::Impl {
-  FibPointer fib;  // or, where the environment was not started:
+  FibPointer fib;  // null if EAL was not started, then:
   PrefixMap<net::Prefix6> plain;
   bool is_avx512 = false;
 
@@ -89,9 +90,10 @@ struct Fib6::Impl {
     if (!is_avx512) rte_fib6_select_lookup(fib.get(), RTE_FIB6_LOOKUP_DEFAULT);
   }
 
-  // The same prefixes, and `more`, in a new table. rte_fib6 sets blocks aside by what it finds when
-  // a prefix comes and gives back by what it finds when it goes, so that edits over a long time
-  // make it seem full; and what fails half-way leaves entries behind. Null when it does not fit.
+  // A new table with the same prefixes, and `more`. rte_fib6 reserves blocks by the state it finds
+  // when a prefix is added and releases by the state it finds when it is deleted, so that after
+  // many edits it seems full; and an edit that fails half-way leaves entries behind. Null if it
+  // does not fit.
   FibPointer rebuilt(const FibConfig& config, const Key* more, uint64_t id) const {
     FibPointer next = make_fib(config);
     if (next == nullptr) return nullptr;
@@ -137,8 +139,8 @@ void Fib6::set(const net::Prefix6& prefix, uint32_t id) {
   if (error == 0) return;
   if (error == -ENOSPC) {
     if (FibPointer next = impl_->rebuilt(config_, &key, id)) return impl_->take(std::move(next));
-    // The entries of what did not fit go; where no memory is left for that, the RIB at least
-    // agrees.
+    // Removes the entries of the failed edit; if there is no memory for that, at least the RIB is
+    // right.
     if (FibPointer next = impl_->rebuilt(config_, nullptr, 0)) impl_->take(std::move(next));
   }
   const std::string where = net::format_prefix6(prefix);

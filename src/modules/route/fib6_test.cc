@@ -17,7 +17,7 @@ namespace fib6_test {
 using net::Address6;
 using net::Prefix6;
 
-// Walks all lengths: slow, obviously right.
+// Tries all lengths: slow but obviously right.
 class NaiveFib6 {
  public:
   void set(const Prefix6& prefix, uint32_t id) { ids_[prefix] = id; }
@@ -74,14 +74,14 @@ TEST(Fib6, AgreesWithNaiveSearchUnderRandomEdits) {
         EXPECT_EQ(fib.erase(prefix), naive.erase(prefix));
       } else {
         const Prefix6 prefix = random_prefix(rng);
-        const uint32_t id = rng.below(round % 2 == 0 ? 900 : 3);  // neighbours often equal
+        const uint32_t id = rng.below(round % 2 == 0 ? 900 : 3);  // neighbours often have equal IDs
         fib.set(prefix, id);
         naive.set(prefix, id);
       }
     }
     std::vector<Address6> asked(3000);
     for (Address6& address : asked) address = random_address(rng);
-    for (const auto& [prefix, id] : naive.all()) {  // the edges of each prefix
+    for (const auto& [prefix, id] : naive.all()) {  // the first and last address of each prefix
       const Address6 host = net::mask6(128) ^ net::mask6(prefix.length);
       asked.push_back(prefix.address);
       asked.push_back(prefix.address | host);
@@ -97,7 +97,7 @@ TEST(Fib6, AgreesWithNaiveSearchUnderRandomEdits) {
 TEST(Fib6, EditsOverALongTimeDoNotFillIt) {
   Fib6 fib({.max_prefixes = 64, .max_tbl8 = 256, .next_hop_bytes = 4, .miss_id = 99});
   Rng rng(9);
-  // A table that kept one group of each edit would be full after the first few.
+  // A table that leaked one block per edit would be full after the first few.
   for (uint32_t i = 0; i < 120; ++i) {
     std::map<Prefix6, uint32_t> live;
     while (live.size() < 10) live[random_prefix(rng)] = rng.below(3);
@@ -120,7 +120,7 @@ TEST(Fib6, FullTableRefusesWithTheRemedyAndKeepsWorking) {
     EXPECT_NE(error.line().find("max_prefixes"), std::string::npos) << error.line();
   }
   ASSERT_GE(n, 4U);
-  fib.set(prefix(0), 77);  // changing one is no growth
+  fib.set(prefix(0), 77);  // changing a prefix needs no room
   const auto ids = look_up(fib, {prefix(0).address, prefix(1).address, prefix(n).address});
   EXPECT_EQ(ids, (std::vector<uint64_t>{77, 1, 99}));
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// fib_dpdk.cc - longest-prefix match on rte_fib, with the AVX-512 lookup where CPU and EAL allow
-// it.
+// fib_dpdk.cc - longest-prefix match with rte_fib, using AVX-512 where CPU and EAL allow it.
 #include <rte_errno.h>
 #include <rte_fib.h>
 #include <rte_memory.h>
@@ -21,15 +20,15 @@ namespace {
 
 constexpr uint64_t kTbl24Entries = 1ULL << 24;
 constexpr uint64_t kTbl8Entries = 256;
-// A RIB node in its mempool: 40 bytes, rounded to a line, after a header of one line, and its share
-// of the pool's ring. rte_fib makes room for two nodes per prefix.
+// A RIB node in its mempool: 40 bytes rounded up to a cache line, a header of one line, and its
+// share of the pool's ring. rte_fib allocates two nodes per prefix.
 constexpr uint64_t kRibNodeBytes = 64 + 64 + 8 + 8;
 constexpr uint64_t kNodesPerPrefix = 2;
 
 }  // namespace
 
 struct Fib::Impl {
-  rte_fib* fib = nullptr;  // or, where the environment was not started:
+  rte_fib* fib = nullptr;  // null if EAL was not started, then:
   PrefixMap<net::Prefix4> plain;
   bool is_avx512 = false;
   ~Impl() { rte_fib_free(fib); }
@@ -69,9 +68,9 @@ Fib::~Fib() = default;
 
 void Fib::set(net::Prefix4 prefix, uint32_t id) {
   if (impl_->fib == nullptr) return impl_->plain.set(config_, prefix, id);
-  // rte_fib (22.11) does not count the tbl8 of a new prefix whose id equals that of the covering
-  // one, but uncounts it at deletion: the count wraps and the table is "full". A first id that no
-  // covering prefix has gets it counted.
+  // rte_fib (22.11) does not count the tbl8 of a new prefix whose ID equals that of the covering
+  // prefix, but subtracts it on deletion: the count wraps and the table is "full". Adding it first
+  // with an ID that no covering prefix has gets it counted.
   int error = 0;
   if (prefix.length > 24 &&
       rte_rib_lookup_exact(rte_fib_get_rib(impl_->fib), prefix.address, prefix.length) == nullptr) {

@@ -16,7 +16,7 @@ namespace fib_test {
 
 using net::Prefix4;
 
-// Walks all lengths: slow, obviously right.
+// Tries all lengths: slow but obviously right.
 class NaiveFib {
  public:
   explicit NaiveFib(uint32_t miss_id) : miss_id_(miss_id) {}
@@ -67,7 +67,7 @@ TEST_P(FibTest, AgreesWithNaiveSearchUnderRandomEdits) {
       if (rng.below(3) == 0) {
         EXPECT_EQ(fib.erase(prefix), naive.erase(prefix));
       } else {
-        const uint32_t id = rng.below(round % 2 == 0 ? 900 : 3);  // neighbours often equal
+        const uint32_t id = rng.below(round % 2 == 0 ? 900 : 3);  // neighbours often have equal IDs
         fib.set(prefix, id);
         naive.set(prefix, id);
       }
@@ -145,7 +145,7 @@ TEST_P(FibTest, FullTableRefusesWithTheRemedyAndKeepsWorking) {
     EXPECT_NE(error.line().find("11.0.0.0/24"), std::string::npos) << error.line();
     EXPECT_NE(error.line().find("max_prefixes"), std::string::npos) << error.line();
   }
-  fib.set({0x0a000000, 24}, 77);  // changing one is no growth
+  fib.set({0x0a000000, 24}, 77);  // changing a prefix needs no room
   const uint32_t addresses[] = {0x0a000001, 0x0b000001};
   uint64_t ids[2];
   fib.lookup(addresses, ids, 2);

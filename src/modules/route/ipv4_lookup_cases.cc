@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ipv4_lookup_cases.cc - with what ipv4_lookup is fuzzed and measured.
+// ipv4_lookup_cases.cc - inputs for fuzzing and measuring ipv4_lookup.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ipv4_lookup_test.cc - routes, next hops and live edits as packets see them.
+// ipv4_lookup_test.cc - the effect of routes, next hops and live edits on packets.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -31,7 +31,7 @@ std::string refusal(ModuleHarness& harness, const std::string& verb, const Value
   return "";
 }
 
-// Two interfaces, as a router has.
+// Two interfaces, as in a router.
 std::unique_ptr<Environment> router_environment() {
   auto env = std::make_unique<Environment>();
   env->interfaces.push_back(
@@ -52,7 +52,8 @@ TEST(Ipv4Lookup, LongestPrefixDecidesAndTheRestIsDropped) {
       {to("10.9.9.9"), to("10.1.9.9"), to("10.1.1.200"), to("10.1.1.1"), to("11.0.0.1")});
   EXPECT_EQ(outcome.gates(), (std::vector<uint32_t>{1, 2, 3, 2}));
   EXPECT_EQ(outcome.dropped_for("no_route"), 1U);
-  EXPECT_EQ(outcome.outputs[0].meta.next_hop, 1U);  // a gate's own next hop has its number
+  EXPECT_EQ(outcome.outputs[0].meta.next_hop,
+            1U);  // a gate's implicit next hop has the gate's number
   EXPECT_EQ(lookup.leaked_pkts(), 0U);
 }
 
@@ -89,7 +90,7 @@ TEST(Ipv4Lookup, LowestMetricThenSourceWinsAndDeletionFallsBack) {
       "ipv4_lookup", {{"routes", List{route("10.0.0.0/8", 1, 10), route("10.0.0.0/8", 2, 20)}}}, 5);
   const auto gate = [&] { return lookup.run({to("10.0.0.1")}).gates().at(0); };
   EXPECT_EQ(gate(), 1U);
-  lookup.command("add", route("10.0.0.0/8", 3, 10));  // user before static
+  lookup.command("add", route("10.0.0.0/8", 3, 10));  // user is preferred to static
   EXPECT_EQ(gate(), 3U);
   lookup.command("add", route("10.0.0.0/8", 4, 30));
   EXPECT_EQ(gate(), 3U);
@@ -149,7 +150,7 @@ TEST(Ipv4Lookup, GroupSpreadsFlowsByWeightAndKeepsEachOnOnePath) {
   ModuleHarness lookup("ipv4_lookup", ecmp_params(), 3);
   const std::vector<uint32_t> gates = gates_of_flows(lookup, 8000);
   EXPECT_EQ(gates, gates_of_flows(lookup, 8000));
-  // Binomial: standard deviation below 45 of 8000; six of them.
+  // Binomial: the standard deviation is below 45 of 8000; the bound is six of them.
   EXPECT_NEAR(std::ranges::count(gates, 0U), 2000, 270);
   EXPECT_NEAR(std::ranges::count(gates, 1U), 2000, 270);
   EXPECT_NEAR(std::ranges::count(gates, 2U), 4000, 270);
@@ -197,7 +198,7 @@ TEST(Ipv4Lookup, InterfacesGiveConnectedAndLocalRoutes) {
   EXPECT_EQ(gateway->interface, 1);
   EXPECT_EQ(net::format_ipv4(gateway->gateway), "192.168.1.1");
   EXPECT_NE(refusal(lookup, "delete", Dict{{"prefix", "10.0.0.1/32"}}),
-            "");  // not without its source
+            "");  // interface routes need their source
 }
 
 TEST(Ipv4Lookup, MistakesNamePlaceAndRemedyAndChangeNothing) {
@@ -216,7 +217,7 @@ TEST(Ipv4Lookup, MistakesNamePlaceAndRemedyAndChangeNothing) {
       refusal(lookup, "add", Dict{{"prefix", "11.0.0.0/8"}, {"via", "1.2.3.4"}}).find("subnet"),
       std::string::npos);
   EXPECT_NE(refusal(lookup, "fly", Dict{}).find("fly"), std::string::npos);
-  // The good half of a bad bulk is not applied either.
+  // The valid half of a bad bulk edit is not applied either.
   EXPECT_NE(refusal(lookup, "add", Dict{{"routes", List{route("12.0.0.0/8", 0), route("x", 0)}}}),
             "");
   EXPECT_EQ(lookup.run({to("12.0.0.1")}).dropped_for("no_route"), 1U);
@@ -314,7 +315,7 @@ TEST(Ipv4Lookup, SyntheticTableAgreesWithTheControlSide) {
     std::vector<Bytes> frames;
     std::vector<std::string> addresses;
     for (uint32_t i = 0; i < 100; ++i) {
-      // Half of them near known prefixes: the table covers little of the address space.
+      // Half of them near known prefixes, as the table covers little of the address space.
       uint32_t address = static_cast<uint32_t>(rng.next());
       if (i % 2 == 0)
         address = known[rng.below(static_cast<uint32_t>(known.size()))] ^ rng.below(1024);
@@ -376,7 +377,7 @@ TEST_F(LookupApply, SameDeclarationSharesTheTableWithAllLiveEdits) {
   EXPECT_EQ(same.command("list", all_), before_.command("list", all_));
   same.command("add", route("13.0.0.0/8", 0));
   EXPECT_EQ(before_.run({to("13.0.0.1"), to("12.0.0.1")}).gates(), (std::vector<uint32_t>{0, 2}));
-  // While both graphs are there, routes may only use gates that both have.
+  // While both graphs exist, routes may only use gates that both have.
   EXPECT_NE(refusal(same, "add", route("14.0.0.0/8", 5)), "");
 }
 
@@ -385,7 +386,7 @@ TEST_F(LookupApply, AnotherDeclarationLeavesTheRunningTableAlone) {
   const Dict wider{{"routes", List{route("11.0.0.0/8", 7)}}, {"max_prefixes", 100}};
   ModuleHarness other("ipv4_lookup", wider, 8, env.get());
   other.module().inherit(before_.module());
-  // Its own static routes on gates that only it has, and what the user had added.
+  // Its own static routes, on gates that only it has, and the routes that the user had added.
   const Outcome outcome = other.run({to("12.0.0.1"), to("11.0.0.1"), to("10.0.0.1")});
   EXPECT_EQ(outcome.gates(), (std::vector<uint32_t>{2, 7}));
   EXPECT_EQ(outcome.dropped_for("no_route"), 1U);
@@ -403,7 +404,7 @@ TEST_F(LookupApply, NextHopIdsOfPacketsUnderWayKeepTheirMeaning) {
   auto running = router_environment();
   ModuleHarness before("ipv4_lookup", {{"routes", routes}}, 1, running.get());
   auto env = next_after(*running);
-  // In another order, without the second, with a new one.
+  // In another order, without the second, and with a new one.
   ModuleHarness after("ipv4_lookup",
                       {{"routes", List{via("23.0.0.0/8", "10.0.0.6"), routes[2], routes[0]}}}, 1,
                       env.get());
@@ -462,7 +463,7 @@ TEST(Ipv4Lookup, CheckingAPipelineTakesNoTableMemory) {
   EXPECT_THROW(ModuleHarness("ipv4_lookup", wrong, 2, &other), ConfigError);
 }
 
-// Readers see the old or the new state of each edit, nothing else.
+// Readers see the state before or after each edit, and no other.
 TEST(RouteTable, EditsWhileAWorkerLooksUp) {
   Quiescence quiescence;
   RouteTable table("live", &quiescence);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ipv6_lookup_cases.cc - with what ipv6_lookup is fuzzed and measured, among it 100 000 prefixes
-// spread as the public ones.
+// ipv6_lookup_cases.cc - inputs for fuzzing and measuring ipv6_lookup, among them 100 000 prefixes
+// distributed as in the public table.
 #include <set>
 
 #include "base/rng.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t kPrefixes = 100'000;
 
-// An address below each of the routes that a lookup makes up for `count`.
+// An address within each of the routes that a lookup generates for `count`.
 void add_many(std::vector<CostCase>& all) {
   CostCase many = plain6("ipv6_lookup, 100 k routes, random", "ipv6_lookup");
   many.gates = kGates;
@@ -23,7 +23,7 @@ void add_many(std::vector<CostCase>& all) {
   Rng rng(1);
   std::set<net::Prefix6> taken;
   while (taken.size() < kPrefixes) {
-    // A quarter as many networks of /32 as there are prefixes; half of these are /48.
+    // A quarter as many /32 networks as prefixes; half of the prefixes are /48.
     Rng of_network(rng.below(kPrefixes / 4) + 1);
     const uint64_t first = 0x2400'0000ULL + (of_network.next() >> 36);
     constexpr uint8_t kLengths[] = {48, 48, 48, 48, 48, 44, 40, 36, 46, 32};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ipv6_lookup_test.cc - routes of all kinds, live edits, groups, interfaces, and what is refused.
+// ipv6_lookup_test.cc - routes of all kinds, live edits, groups, interfaces, and errors.
 #include <gtest/gtest.h>
 
 #include <fstream>

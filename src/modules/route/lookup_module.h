@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// lookup_module.h - a module that sends each packet to the gate of its longest matching route, with
-// the next hop in its metadata; of either version of IP.
+// lookup_module.h - a module for either IP version that sends each packet to the gate of its
+// longest matching route and writes the next hop to its metadata.
 #pragma once
 
 #include <algorithm>

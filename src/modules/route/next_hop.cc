@@ -11,8 +11,8 @@
 namespace batchplane {
 namespace {
 
-// 64 buckets a member keep the error of a weight below 1 %; fixed while the group has up to 16
-// members, so that flows stay where they are when one comes or goes.
+// 64 buckets per member keep the error of a weight below 1 %; their number is fixed for groups of
+// up to 16 members, so that flows stay where they are when a member is added or removed.
 constexpr uint32_t kBucketsPerMember = 64;
 constexpr uint32_t kMinBuckets = 1024;
 constexpr uint32_t kMaxMembers = 256;
@@ -35,7 +35,7 @@ std::vector<uint32_t> spread_buckets(const std::vector<NextHop::Member>& members
   const uint32_t n_buckets = std::max(std::bit_ceil(n * kBucketsPerMember), kMinBuckets);
   uint64_t weight_sum = 0;
   for (const auto& member : members) weight_sum += member.weight;
-  // Quotas by cumulative rounding: they sum up to n_buckets exactly.
+  // Quotas by cumulative rounding, so that they add up to n_buckets exactly.
   std::map<uint32_t, uint32_t> quota;
   uint64_t weight_before = 0;
   for (const auto& member : members) {

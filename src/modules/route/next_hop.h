@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// next_hop.h - where packets go after a lookup: entries by id that change in one store, seen at
-// once.
+// next_hop.h - next hops by ID; changing one is a single store that workers see at once.
 //
 // Glossary
 //   next hop  an id that routes point to: a gate, and for routers interface, gateway and MAC
@@ -22,7 +21,7 @@
 
 namespace batchplane {
 
-// Addresses of one link only are reached where they were seen.
+// Link-scope addresses are reached through the interface where they were seen.
 inline constexpr uint16_t kArrivalInterface = 0xfffe;
 
 struct NextHop {
@@ -35,7 +34,8 @@ struct NextHop {
 
   Kind kind = Kind::kForward;
   uint16_t gate = 0;
-  // kNoInterface: a gate and nothing else; kArrivalInterface: the one that the packet came by.
+  // kNoInterface: a gate and nothing else; kArrivalInterface: the interface that the packet came
+  // from.
   uint16_t interface = kNoInterface;
   uint32_t gateway = 0;      // host order; 0 = the packet's own destination (on link)
   net::Address6 gateway6{};  // likewise, in tables of IPv6
@@ -61,37 +61,38 @@ class NextHops {
   [[nodiscard]] ForwardWord forward(uint64_t id) const noexcept {
     return forward_[id].load(std::memory_order_relaxed);
   }
-  // nullptr when there is no such entry. Valid for the length of the module's call.
+  // nullptr if there is no such entry. Valid until the module's call returns.
   [[nodiscard]] const NextHop* at(uint32_t id) const noexcept {
     return id < capacity_ ? entries_[id].load(std::memory_order_acquire) : nullptr;
   }
   [[nodiscard]] uint32_t capacity() const { return capacity_; }
   [[nodiscard]] uint32_t miss_id() const { return capacity_; }
 
-  // Makes or changes entry `id` as an explicit one. O(1) whatever the number of routes. Throws
-  // ConfigError (id out of range or taken by an implicit entry, members that are missing or
-  // groups).
+  // Creates or changes entry `id` as an explicit one. O(1) whatever the number of routes. Throws
+  // ConfigError (ID out of range or used by an implicit entry, members that are missing or are
+  // groups themselves).
   void set(uint32_t id, NextHop hop);
-  // Throws when routes or groups still use it.
+  // Throws if routes or groups still use it.
   void erase(uint32_t id);
-  // The id of an implicit entry equal to `hop`, made when there is none. Prefers id = gate.
+  // The ID of an implicit entry equal to `hop`, created if there is none. Prefers id = gate.
   uint32_t intern(const NextHop& hop);
-  // Before anything is made: implicit entries get the ids that equal ones have in `old`, others get
-  // ids that nothing has there. Packets that an apply finds between lookup and rewrite carry ids.
+  // Call before any entry is created: implicit entries get the IDs of equal entries in `old`,
+  // others get IDs unused there. Packets that are between lookup and rewrite during an apply carry
+  // such IDs.
   void keep_ids_of(const NextHops& old);
-  // Routes and groups count their uses; an implicit entry goes with its last one.
+  // Routes and groups count as uses; an implicit entry is freed with its last use.
   void retain(uint32_t id) { ++uses_[id]; }
   void release(uint32_t id);
   [[nodiscard]] uint32_t uses(uint32_t id) const { return uses_[id]; }
-  // Frees implicit entries that nothing uses: what a refused edit leaves behind.
+  // Frees unused implicit entries, as a refused edit leaves behind.
   void drop_unused();
 
-  // Where addresses without a route go: to entry `id`, or nowhere (id = miss_id()).
+  // Sets where addresses without a route go: to entry `id`, or nowhere (id = miss_id()).
   void set_default(uint32_t id);
   [[nodiscard]] bool is_explicit(uint32_t id) const { return id < capacity_ && is_explicit_[id]; }
   [[nodiscard]] std::vector<uint32_t> explicit_ids() const;
   [[nodiscard]] uint32_t size() const { return size_; }
-  // Largest gate in use; 0 when there is none.
+  // Largest gate in use; 0 if there is none.
   [[nodiscard]] uint32_t highest_gate() const;
 
  private:
@@ -117,7 +118,7 @@ class NextHops {
 };
 
 // Assigns buckets to members in proportion to their weights. Buckets of `old` keep their member as
-// far as the new weights allow: flows of other members move only where they must.
+// far as the new weights allow, so that few flows move.
 std::vector<uint32_t> spread_buckets(const std::vector<NextHop::Member>& members,
                                      const std::vector<uint32_t>& old);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// prefix_map.h - longest-prefix match of either IP version by one hash map a length, with no memory
-// but that of the prefixes: where DPDK is not, or its environment was not started.
+// prefix_map.h - longest-prefix match for either IP version by one hash map per prefix length,
+// using memory only for the prefixes: for builds without DPDK, or with EAL not started.
 #pragma once
 
 #include <algorithm>
@@ -17,13 +17,13 @@
 
 namespace batchplane {
 
-// Threads: as Fib.
+// Threads: as for Fib.
 template <class Prefix>
 class PrefixMap {
  public:
   using Address = std::remove_cvref_t<decltype(Prefix::address)>;
 
-  // Throws ConfigError when the table is full; it is unchanged then.
+  // Throws ConfigError if the table is full and leaves it unchanged.
   void set(const FibConfig& config, const Prefix& prefix, uint32_t id) {
     Ids& ids = of_length(prefix.length);
     if (n_prefixes_ >= config.max_prefixes && !ids.contains(prefix.address)) {
@@ -34,7 +34,7 @@ class PrefixMap {
     n_prefixes_ += ids.insert_or_assign(prefix.address, id).second ? 1 : 0;
   }
 
-  // False when it was not there.
+  // False if it was not there.
   bool erase(const Prefix& prefix) {
     if (of_length(prefix.length).erase(prefix.address) == 0) return false;
     --n_prefixes_;
@@ -49,7 +49,7 @@ class PrefixMap {
     return miss_id;
   }
 
-  // Of so many prefixes, on the high side.
+  // An upper estimate for that many prefixes.
   [[nodiscard]] static uint64_t memory_bytes(uint32_t n_prefixes) {
     return uint64_t{n_prefixes} * (sizeof(typename Ids::value_type) + 4 * sizeof(void*));
   }

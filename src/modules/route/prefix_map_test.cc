@@ -51,7 +51,8 @@ TYPED_TEST(PrefixMapTest, AgreesWithNaiveSearchUnderRandomEdits) {
     draw(rng, address);
     uint32_t wanted = kMiss;
     for (const auto& [known, id] : naive) {
-      // In ascending order, longer ones of the same address last: nested ones, too.
+      // In ascending order, with longer prefixes of the same address last: also for nested
+      // prefixes.
       if ((address & mask_of(address, known.length)) == known.address) wanted = id;
     }
     ASSERT_EQ(map.find(address, kMiss), wanted) << step;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// route_commands.h - the control side of a lookup module: parameters, live commands, what `save`
-// writes.
+// route_commands.h - the control side of a lookup module: parameters, live commands, and what
+// `save` writes.
 #pragma once
 
 #include <memory>
@@ -19,12 +19,12 @@ template <class Family>
 [[nodiscard]] std::vector<ParamSpec> route_params();
 template <class Family>
 [[nodiscard]] std::string route_notes();
-// The table called `name` of this pipeline, made on first use.
+// The table called `name` of this pipeline, created on first use.
 template <class Family = Ipv4Family>
 [[nodiscard]] std::shared_ptr<RouteTableOf<Family>> shared_route_table(Environment& env,
                                                                        const std::string& name);
 
-// The prefix that `value` is or has under `prefix`; throws ConfigError.
+// The prefix in `value`, given directly or under `prefix`; throws ConfigError.
 template <class Family = Ipv4Family>
 [[nodiscard]] typename Family::Prefix prefix_in(const Value& value, const std::string& where);
 
@@ -36,15 +36,15 @@ class RouteCommandsOf {
   using Route = RouteOf<Family>;
   using Table = RouteTableOf<Family>;
 
-  // Fills the table when `args` declare routes or sizes; throws ConfigError.
+  // Fills the table if `args` declare routes or sizes; throws ConfigError.
   explicit RouteCommandsOf(const Args& args);
 
   [[nodiscard]] Table& table() const { return *table_; }
   Value run(const std::string& verb, const Value& args);
   [[nodiscard]] Dict saved_params() const;
-  // Makes a table that all modules name and none declares. After all modules are made.
+  // Creates a table that modules name but none declares. Call after all modules are created.
   void finish_table() const;
-  // Takes the routes that users added where this pipeline declares another table than the last one:
+  // Takes over the routes that users added, if this pipeline declares another table than the last;
   // the same table is shared, with all live edits.
   void inherit(const RouteCommandsOf& old);
 

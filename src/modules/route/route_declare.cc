@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// route_declare.cc - fills a route table from parameters, carries it through an apply, and writes
-// it down again.
+// route_declare.cc - fills a route table from parameters, carries it through an apply, and saves
+// it.
 #include <filesystem>
 
 #include "base/error.h"
@@ -13,7 +13,7 @@ constexpr const char* kDeclaring[] = {
     "routes",       "next_hops",     "file",           "synthetic",       "interfaces",
     "max_prefixes", "max_next_hops", "next_hop_bytes", "max_long_blocks", "deleted_routes"};
 
-// Changes when the file was written again.
+// Changes when the file is rewritten.
 std::string stamp_of(const std::string& path) {
   std::error_code none;
   const auto size_bytes = std::filesystem::file_size(path, none);
@@ -22,7 +22,7 @@ std::string stamp_of(const std::string& path) {
   return std::to_string(size_bytes) + '/' + std::to_string(written.time_since_epoch().count());
 }
 
-// What routes can refer to: the same text for the same interfaces.
+// The interfaces that routes can refer to: equal interfaces give equal text.
 template <class Family>
 List interface_list(const std::vector<Interface>& interfaces) {
   List list;
@@ -101,7 +101,7 @@ void RouteCommandsOf<Family>::declare(const Args& args) {
 template <class Family>
 void RouteCommandsOf<Family>::declare_next_hops(const List& list) {
   std::set<uint32_t> declared;
-  // Groups refer to entries that may stand behind them.
+  // Groups may refer to entries that are listed after them.
   for (const bool wants_groups : {false, true}) {
     for (size_t i = 0; i < list.size(); ++i) {
       if (list[i].has("group") != wants_groups) continue;

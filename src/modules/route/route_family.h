@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// route_family.h - what tells the route tables of the two Internet protocols apart.
+// route_family.h - the differences between the route tables of IPv4 and IPv6.
 #pragma once
 
 #include <optional>
@@ -39,7 +39,7 @@ struct Ipv4Family {
   static const std::vector<Prefix>& addresses(const Interface& interface) {
     return interface.addresses;
   }
-  // Addresses of one link only mean nothing without the interface.
+  // Whether an address is link-scope and thus needs an interface.
   static bool is_on_any_link(Address) { return false; }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// route_guard.h - where packets of a lookup may come from and go to: the reverse-path check, and
-// interfaces that are closed to them.
+// route_guard.h - restricts the sources and outputs of a lookup: the reverse-path check, and closed
+// interfaces.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ inline const DropReason kClosedInterface{
     "closed_interface", "the packet leads to an interface that is closed to where it comes from",
     "nothing to mend: that network is not to be reached from there (see closed_interfaces)"};
 
-// The parameters that read a table without being part of it.
+// Parameters that read a table without being part of it.
 inline void add_guard_params(std::vector<ParamSpec>& specs) {
   specs.push_back({.name = "reverse_path",
                    .type = ParamType::kString,
@@ -34,7 +34,7 @@ inline void add_guard_params(std::vector<ParamSpec>& specs) {
                    .help = "interfaces that packets from here must neither leave by nor address"});
 }
 
-// Control thread: made. Workers: apply().
+// Constructed by the control thread. Workers: apply().
 template <class Family>
 class RouteGuardOf {
  public:
@@ -60,8 +60,8 @@ class RouteGuardOf {
 
   [[nodiscard]] bool is_on() const { return checks_source_ || !is_closed_.empty(); }
 
-  // n packets from `first` on, as far as the lookup in `table` has left them in the batch, with its next
-  // hop in their metadata.
+  // Checks n packets from `first` on, those that the lookup in `table` left in the batch with a
+  // next hop in their metadata.
   [[gnu::noinline]] void apply(Context& ctx, Batch& batch, uint32_t first, uint32_t n,
                                const RouteTableOf<Family>& table) const noexcept {
     if (checks_source_) check_sources(ctx, batch, first, n, table);
@@ -80,7 +80,7 @@ class RouteGuardOf {
 
   void check_sources(Context& ctx, Batch& batch, uint32_t first, uint32_t n,
                      const RouteTableOf<Family>& table) const noexcept {
-    if (n == 0) __builtin_unreachable();  // else g++ warns of addresses that nobody wrote
+    if (n == 0) __builtin_unreachable();  // else g++ warns about uninitialised addresses
     alignas(64) typename To::Key keys[exec::kMaxBatchPkts];
     alignas(64) uint64_t ids[exec::kMaxBatchPkts];
     for (uint32_t i = 0; i < n; ++i) {
@@ -97,13 +97,13 @@ class RouteGuardOf {
     }
   }
 
-  // What no interface brought, this router or its machine sends.
+  // Packets without an input interface come from this router or its host.
   bool is_source_good(Packet& pkt, const NextHops& hops, uint64_t id) const noexcept {
     const uint16_t in = pkt.meta().in_interface;
     if (in == kNoInterface) return true;
     const ForwardWord word = hops.forward(id);
     if ((word & (kForwardNoRoute | kForwardDrop)) == 0 && leads_back(word, hops, in)) return true;
-    // A host without an address asks whether one is free (RFC 4862).
+    // A host without an address checks whether one is free (RFC 4862).
     const Address src = header_in<Header>(pkt, l3_offset_of(pkt)).src;
     return Family::kBits == 128 && Family::is_zero(src);
   }
@@ -117,7 +117,7 @@ class RouteGuardOf {
       return one != nullptr && is_way_back(*one, in);
     });
   }
-  // An own address is no source of what comes in.
+  // A router's own address is no valid source for packets from outside.
   bool is_way_back(const NextHop& hop, uint16_t in) const noexcept {
     return hop.kind == NextHop::Kind::kForward &&
            (!is_strict_ || hop.interface == in || hop.interface == kArrivalInterface);
@@ -137,7 +137,7 @@ class RouteGuardOf {
 
   const bool is_strict_;
   const bool checks_source_;
-  std::vector<bool> is_closed_;  // by interface; empty: none is
+  std::vector<bool> is_closed_;  // by interface; empty: none is closed
   std::vector<Address> closed_addresses_;
 };
 

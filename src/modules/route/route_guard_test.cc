@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// route_guard_test.cc - the reverse-path check of both versions of IP, and closed interfaces.
+// route_guard_test.cc - the reverse-path check for both IP versions, and closed interfaces.
 #include <gtest/gtest.h>
 
 #include "frames6.h"
@@ -10,7 +10,7 @@ namespace route_guard_test {
 constexpr uint16_t kLan = 0;
 constexpr uint16_t kWan = 1;
 
-// A home: its own network behind one interface, everything else behind the other.
+// A home network behind one interface, everything else behind the other.
 Environment home() {
   Environment env;
   env.interfaces = {{.name = "lan",
@@ -145,7 +145,7 @@ TEST(ReversePath, EachPacketOfABatchIsJudgedByItself) {
   Home home("strict");
   std::vector<Bytes> frames;
   for (uint32_t i = 0; i < 64; ++i) {
-    // Every third is forged, every fifth has no header to look at.
+    // Every third source is forged, every fifth packet has no header to check.
     Bytes frame =
         make_frame({.ip_src = i % 3 == 0 ? 0x08080808U : 0xc0a80105U, .ip_dst = 0x09090909});
     if (i % 5 == 0) frame.resize(20);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// route_load.cc - routes in bulk: from a file, made up for benchmarks, or given by the interfaces.
+// route_load.cc - routes in bulk: from a file, generated for benchmarks, or from the interfaces.
 #include <algorithm>
 #include <charconv>
 #include <fstream>
@@ -16,7 +16,8 @@ namespace {
 
 constexpr uint32_t kMaxPrefixes = 16'000'000;
 
-// Shares of prefix lengths in the public IPv4 table, roughly, in per mille; a few long ones added.
+// Approximate shares of prefix lengths in the public IPv4 table, in per mille; a few long ones
+// added.
 struct LengthShare {
   uint8_t length;
   uint32_t per_mille;
@@ -24,7 +25,7 @@ struct LengthShare {
 constexpr LengthShare kLengthShares[] = {{16, 14},  {18, 14},  {19, 25},  {20, 45}, {21, 52},
                                          {22, 115}, {23, 105}, {24, 620}, {28, 10}};
 
-// Of the public IPv6 table; the rest is /48.
+// The same for the public IPv6 table; the rest is /48.
 constexpr LengthShare kLengthShares6[] = {{29, 30}, {32, 130}, {33, 20}, {34, 15},  {36, 50},
                                           {38, 10}, {40, 100}, {42, 25}, {44, 110}, {46, 45},
                                           {47, 25}, {56, 5},   {64, 10}};
@@ -39,7 +40,7 @@ uint8_t random_length(Rng& rng, const LengthShare (&shares)[kShares], uint8_t ot
   return otherwise;
 }
 
-// Unicast space, the low /8s left to the tests and pipelines that add routes of their own.
+// Unicast space; the low /8s are left to tests and pipelines that add routes of their own.
 net::Prefix4 random_prefix(Rng& rng, int64_t /*count*/, const net::Prefix4& /*family*/) {
   for (;;) {
     const uint8_t length = random_length(rng, kLengthShares, 24);
@@ -48,7 +49,7 @@ net::Prefix4 random_prefix(Rng& rng, int64_t /*count*/, const net::Prefix4& /*fa
   }
 }
 
-// As registries give space out: some /32 to each network, and what it announces lies within.
+// As registries assign space: some /32 to each network, which announces prefixes within it.
 net::Prefix6 random_prefix(Rng& rng, int64_t count, const net::Prefix6& /*family*/) {
   static constexpr uint32_t kRegistries[] = {0x240, 0x260, 0x280, 0x2a0, 0x2c0};
   const uint8_t length = random_length(rng, kLengthShares6, 48);
@@ -149,7 +150,7 @@ std::vector<Route> RouteSyntaxOf<Ipv4Family>::interface_routes() const {
   const auto local_route = [&](uint32_t address) {
     return Route{{address, 32}, {.next_hop = local, .source = RouteSource::kLocal}};
   };
-  // Groups are not forwarded: whoever listens to one here decides.
+  // Multicast is not forwarded: packets for a group are for this router, which may have listeners.
   std::vector<Route> routes{local_route(0xffffffff),
                             {{0xe0000000, 4}, {.next_hop = local, .source = RouteSource::kLocal}}};
   for (const Interface& interface : interfaces_) {
@@ -173,7 +174,7 @@ std::vector<Route6> RouteSyntaxOf<Ipv6Family>::interface_routes() const {
   const uint32_t on_link = intern({.gate = kForwardGate, .interface = kArrivalInterface});
   const RouteWay to_us{.next_hop = local, .source = RouteSource::kLocal};
   const RouteWay to_link{.next_hop = on_link, .source = RouteSource::kConnected};
-  // Groups are not forwarded: whoever listens to one here decides.
+  // Multicast is not forwarded: packets for a group are for this router, which may have listeners.
   std::vector<Route6> routes{{{{0xffULL << 56, 0}, 8}, to_us},
                              {{{0xfe80ULL << 48, 0}, 10}, to_link}};
   for (const Interface& interface : interfaces_) {
@@ -184,7 +185,7 @@ std::vector<Route6> RouteSyntaxOf<Ipv6Family>::interface_routes() const {
       const uint32_t glean = intern({.gate = kForwardGate, .interface = interface.index});
       routes.push_back(
           {{subnet, own.length}, {.next_hop = glean, .source = RouteSource::kConnected}});
-      // RFC 4291, 2.6.1: the subnet's own address is that of any of its routers.
+      // RFC 4291, 2.6.1: the subnet-router anycast address.
       if (own.length <= 126) routes.push_back({{subnet, 128}, to_us});
     }
   }
@@ -223,7 +224,7 @@ RouteTableSize route_table_size(const Dict& params) {
       known += static_cast<uint64_t>(
           std::max<int64_t>(int_or(synthetic->second.as_dict(), "count", 0), 0));
     }
-    // Room for live additions: a quarter more.
+    // A quarter more, for live additions.
     max_prefixes = static_cast<int64_t>(std::min<uint64_t>(known + known / 4, kMaxPrefixes));
     max_prefixes = std::max<int64_t>(max_prefixes, size.max_prefixes);
   }
@@ -244,7 +245,7 @@ std::vector<TableMemory> route_table_memory(const std::string& module, const Dic
                                                         .max_tbl8 = size.max_long_blocks,
                                                         .next_hop_bytes = size.next_hop_bytes,
                                                         .miss_id = size.max_next_hops});
-  // Tables of the two versions are not the same one, whatever they are called.
+  // Tables of the two IP versions are distinct even under the same name.
   return {
       {Family::kName + std::string(" ") + (is_named ? given->second.as_string() : module), bytes}};
 }

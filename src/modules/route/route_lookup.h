@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// route_lookup.h - from packets to routes and on to gates: what lookup modules do with one table.
+// route_lookup.h - from packets to routes and on to gates: how lookup modules use one table.
 #pragma once
 
 #include <cstring>
@@ -11,7 +11,7 @@
 
 namespace batchplane::route_lookup {
 
-// How destinations lie where a FIB wants them, and how a group's hop is chosen.
+// Converts destinations to the FIB's format, and hashes flows to choose a group's member.
 template <class Family>
 struct Destination;
 
@@ -31,7 +31,7 @@ struct Destination<Ipv4Family> {
 template <>
 struct Destination<Ipv6Family> {
   using Header = net::Ipv6;
-  using Key = Fib6::Bytes;  // as they lie in the packet
+  using Key = Fib6::Bytes;  // network order
 
   static void clear(Key& key) noexcept { std::memset(key, 0, sizeof key); }
   static void read(const Header& ip, Key& key) noexcept {
@@ -45,13 +45,13 @@ struct Destination<Ipv6Family> {
   }
 };
 
-// False when some packet is too short to have a destination.
+// False if some packet is too short to have a destination.
 template <class Family>
 bool gather(Batch& batch, typename Destination<Family>::Key* keys) noexcept {
   using To = Destination<Family>;
   using Header = typename To::Header;
   const uint32_t n = batch.size_pkts;
-  if (n == 0) __builtin_unreachable();  // else g++ warns of addresses that nobody wrote
+  if (n == 0) __builtin_unreachable();  // else g++ warns about uninitialised addresses
   bool is_complete = true;
   for (uint32_t i = 0; i < n; ++i) {
     Packet& pkt = *batch[i];
@@ -66,7 +66,7 @@ bool gather(Batch& batch, typename Destination<Family>::Key* keys) noexcept {
   return is_complete;
 }
 
-// Gates and next hops of n packets from `first` on; returns all flags seen.
+// Sets gates and next hops of n packets from `first` on; returns all flags seen.
 template <class Family>
 ForwardWord forward(Batch& batch, GateIndex* gates, uint32_t first, uint32_t n,
                     const RouteTableOf<Family>& table,
@@ -83,7 +83,7 @@ ForwardWord forward(Batch& batch, GateIndex* gates, uint32_t first, uint32_t n,
   return seen;
 }
 
-// The same packets again, where some are short, have no route, or a group's.
+// Second pass over the same packets, if some are too short, have no route, or belong to a group.
 template <class Family>
 [[gnu::noinline]] void settle_special(Context& ctx, Batch& batch, uint32_t first, uint32_t n,
                                       const NextHops& hops, const uint64_t* ids,
@@ -100,7 +100,7 @@ template <class Family>
     if ((word & kForwardGroup) != 0) {
       const NextHop* group = hops.at(static_cast<uint32_t>(word >> 32));
       const uint64_t hash = To::hash(pkt, l3, flow_seed) >> 32;
-      // The entry may just have become something else; then the word read next is the newer one.
+      // The entry may just have changed; then the word read next is the newer one.
       word = group != nullptr && !group->buckets.empty()
                  ? hops.forward(group->buckets[hash & (group->buckets.size() - 1)])
                  : hops.forward(ids[i]);

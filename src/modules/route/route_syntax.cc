@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// route_syntax.cc - parses and prints routes and next hops; every mistake names its place and its
-// remedy.
+// route_syntax.cc - parses and prints routes and next hops; every error says where it is and how to
+// fix it.
 #include "modules/route/route_syntax.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ typename Family::Address address_in(const Value& value, const std::string& where
   return *address;
 }
 
-// `via: fe80::1%lan` (RFC 4007) says what via and interface say.
+// `via: fe80::1%lan` (RFC 4007) stands for both via and interface.
 template <class Family>
 Dict with_scope(Dict dict) {
   const auto via = dict.find("via");

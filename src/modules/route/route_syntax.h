@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// route_syntax.h - routes and next hops as people write them: mappings in pipelines and commands,
-// lines in files.
+// route_syntax.h - how users write routes and next hops: mappings in pipelines and commands, lines
+// in files.
 #pragma once
 
 #include <functional>
@@ -35,18 +35,19 @@ class RouteSyntaxOf {
   using Route = RouteOf<Family>;
   using Table = RouteTableOf<Family>;
 
-  // `interfaces` outlives this.
+  // `interfaces` must outlive this object.
   RouteSyntaxOf(Table& table, const std::vector<Interface>& interfaces)
       : table_(table), interfaces_(interfaces) {}
 
-  // {prefix, target, metric, source}. Makes implicit next hops. Throws ConfigError.
+  // {prefix, target, metric, source}. Creates implicit next hops. Throws ConfigError.
   [[nodiscard]] Route parse_route(const Value& value, const std::string& where) const;
   // {id, target}; returns the entry, not yet set.
   [[nodiscard]] NextHop parse_next_hop(const Value& value, const std::string& where) const;
   // One route per line: `prefix gate`, or `prefix via A`, `prefix next_hop ID`, `prefix local`,
-  // `prefix drop`; # begins a comment. Throws naming the first bad line; nothing is applied here.
+  // `prefix drop`; # begins a comment. Throws with the first bad line; applies nothing.
   [[nodiscard]] std::vector<Route> parse_file(const std::string& path) const;
-  // {count, seed, gates}: distinct random prefixes, lengths like those of the public table.
+  // {count, seed, gates}: distinct random prefixes, with lengths distributed as in the public
+  // table.
   [[nodiscard]] std::vector<Route> make_synthetic(const Dict& params,
                                                   const std::string& where) const;
   // Connected subnets, own addresses, broadcasts.
@@ -72,11 +73,11 @@ std::vector<Route> RouteSyntaxOf<Ipv4Family>::interface_routes() const;
 template <>
 std::vector<Route6> RouteSyntaxOf<Ipv6Family>::interface_routes() const;
 
-// Sizes from a lookup module's parameters: what is not given follows from the routes.
+// Sizes from a lookup module's parameters; defaults follow from the routes.
 template <class Family>
 [[nodiscard]] RouteTableSize route_table_size(const Dict& params);
-// The table of a lookup module with these parameters, and the memory that it takes: its own, or one
-// that several have together.
+// The table of a lookup module with these parameters, its own or a shared one, and the memory it
+// takes.
 template <class Family>
 [[nodiscard]] std::vector<TableMemory> route_table_memory(const std::string& module,
                                                           const Dict& params);

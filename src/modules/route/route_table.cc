@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// route_table.cc - routes are staged by prefix, compared with what is there, and written in one
-// step.
+// route_table.cc - stages routes by prefix, compares them with the current ones, and writes them in
+// one step.
 #include "modules/route/route_table.h"
 
 #include <algorithm>
@@ -191,7 +191,7 @@ std::vector<typename RouteTableOf<Family>::FibEdit> RouteTableOf<Family>::differ
     if (const RouteWay* next = best_of(ways)) edit.after = next->next_hop;
     if (edit.before != edit.after) edits.push_back(edit);
   }
-  // Deletions first make room; short prefixes before the long ones that would split their range.
+  // Deletions first to make room; short prefixes before long ones that would split their range.
   std::ranges::sort(edits, [](const FibEdit& a, const FibEdit& b) {
     if (a.after.has_value() != b.after.has_value()) return !a.after.has_value();
     if (!a.after.has_value()) return b.prefix.length < a.prefix.length;

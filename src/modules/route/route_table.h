@@ -2,13 +2,13 @@
 // route_table.h - all routes of one table with their sources and metrics, and the Fib that workers
 // read.
 //
-// A RouteTable is the name of a table in one pipeline; its contents may go on in the next one. An
-// `apply` that declares the same table again shares them, so it takes no time and no memory; one
-// that declares another table fills that beside the old one, which works until the graphs are
+// A RouteTable is a named table in one pipeline; its contents may outlive the pipeline. An `apply`
+// that declares the same table again shares the contents, which takes no time and no memory. If it
+// declares another table, that is filled beside the old one, which is in use until the graphs are
 // swapped.
-// The control thread owns the routes; only the best one of each prefix is written to the two Fib
-// instances behind LiveTable. The default route is no Fib entry but the target of the miss id: it
-// costs one store to change, where a /0 in a DIR-24-8 table writes 16 M entries.
+// The control thread owns the routes; only the best route of each prefix is written to the two Fib
+// instances behind LiveTable. The default route is not a Fib entry but the target of the miss ID:
+// changing it is one store, where a /0 in a DIR-24-8 table would write 16 M entries.
 #pragma once
 
 #include <map>
@@ -29,7 +29,7 @@ enum class RouteSource : uint8_t { kLocal, kConnected, kUser, kStatic };
 [[nodiscard]] const char* route_source_name(RouteSource source);
 [[nodiscard]] std::optional<RouteSource> parse_route_source(const std::string& text);
 
-// One way to a prefix; (source, metric) tells the alternatives of a prefix apart.
+// One route to a prefix; (source, metric) tells the alternatives for a prefix apart.
 struct RouteWay {
   uint32_t next_hop = 0;
   uint32_t metric = 0;
@@ -66,16 +66,16 @@ class RouteTableOf {
   using Route = RouteOf<Family>;
   using Ways = std::vector<RouteWay>;
 
-  // `previous`: the table of that name in the pipeline that an apply replaces, if any.
+  // `previous`: the table of the same name in the pipeline that is being replaced, if any.
   RouteTableOf(std::string name, const Quiescence* quiescence,
                const RouteTableOf* previous = nullptr);
 
-  // Makes the Fibs. Several modules share a table by name and are built in any order, so the sizes
-  // are those of the module that declares them. Throws when it was built with other sizes.
-  // With is_check the routes are only judged: no Fib is made, and no worker may look up.
+  // Creates the Fibs. Several modules share a table by name and are built in any order, so the
+  // sizes are those of the module that declares them. Throws if it was built with other sizes. With
+  // is_check, routes are only validated: no Fib is created, and workers must not look up.
   void build(const RouteTableSize& size, bool is_check = false);
-  // Goes on with the contents of the previous table, live edits included, when that came from the
-  // same declaration; else nothing happens.
+  // Takes over the contents of the previous table, live edits included, if it came from the same
+  // declaration; otherwise does nothing.
   bool resume(const Dict& declaration);
   [[nodiscard]] bool is_built() const { return hops_ != nullptr; }
   [[nodiscard]] bool shares_with(const RouteTableOf& other) const { return body_ == other.body_; }
@@ -85,39 +85,40 @@ class RouteTableOf {
   [[nodiscard]] const NextHops& hops() const noexcept { return *hops_; }
   [[nodiscard]] NextHops& hops() noexcept { return *hops_; }
 
-  // Each is one step: visible to workers when it returns, or nothing changed and ConfigError.
+  // Each call is one step: workers see it when it returns, or it throws ConfigError and nothing has
+  // changed.
   void add(const std::vector<Route>& routes);
-  // Removes the ways to `prefix` that match; returns how many. Interface routes need their source
-  // named.
+  // Removes the matching routes to `prefix` and returns how many. Interface routes are removed only
+  // if their source is named.
   uint32_t erase(const Prefix& prefix, std::optional<RouteSource> source,
                  std::optional<uint32_t> metric);
   uint32_t erase(const std::vector<Prefix>& prefixes);
-  // All ways of the given sources make room for `routes`. Writes the differences only.
+  // Replaces all routes from the given sources by `routes`. Writes only the differences.
   void replace(const std::vector<RouteSource>& sources, const std::vector<Route>& routes);
 
   [[nodiscard]] const std::map<Prefix, Ways>& routes() const { return body_->routes; }
   [[nodiscard]] const RouteWay* best(const Prefix& prefix) const;
-  // Longest match on the control side.
+  // Longest-prefix match on the control side.
   [[nodiscard]] std::optional<Route> lookup(const Address& address) const;
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const RouteTableSize& size() const { return body_->size; }
   [[nodiscard]] uint64_t edits() const { return body_->edits; }
   [[nodiscard]] Dict show() const;
 
-  // A lookup module can only send to gates that its graph node has; edits that go beyond are
+  // A lookup module can only use the gates that its graph node has; edits that name others are
   // refused.
   void limit_gates(const void* module, uint32_t n_gates) { body_->gate_limits[module] = n_gates; }
   void forget_module(const void* module) { body_->gate_limits.erase(module); }
   void check_gate(uint32_t gate) const;
 
-  // One module of a pipeline fills the table; throws when a second one wants to.
+  // Only one module of a pipeline fills the table; throws for a second one.
   void claim(const std::string& module);
   // What the table was filled from, for `save` and for the next `apply`.
   struct Origin {
     Dict declaration;  // the parameters that were read
     std::string file;
     Dict synthetic;
-    std::vector<Prefix> bulk;  // prefixes that file and synthetic gave
+    std::vector<Prefix> bulk;  // prefixes from file and synthetic
   };
   [[nodiscard]] const Origin& origin() const { return body_->origin; }
   void set_origin(Origin origin) { body_->origin = std::move(origin); }
@@ -138,7 +139,7 @@ class RouteTableOf {
     std::optional<uint32_t> after;
   };
 
-  // Puts the new ways of the prefixes named in place of the old ones. All or nothing.
+  // Replaces the routes of the given prefixes. All or nothing.
   void commit(std::map<Prefix, Ways> staged);
   [[nodiscard]] std::vector<FibEdit> differences(const std::map<Prefix, Ways>& staged) const;
   void write(std::vector<FibEdit> edits);
@@ -149,7 +150,7 @@ class RouteTableOf {
   std::string name_;
   const Quiescence* quiescence_;
   std::shared_ptr<Body> body_ = std::make_shared<Body>();
-  // What workers use, at hand: the body's.
+  // Pointers into the body, for workers.
   NextHops* hops_ = nullptr;
   LiveTable<Fib>* live_ = nullptr;
   std::weak_ptr<Body> previous_;

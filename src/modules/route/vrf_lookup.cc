@@ -21,8 +21,8 @@ const DropReason kUnknownVrf{"unknown_vrf", "the lookup has no table for the pac
 
 constexpr uint32_t kMaxVrfs = 4096;
 
-// What an entry of `vrfs` may have: all that a lookup of one table has but the seed, which is the
-// module's.
+// The keys of an entry of `vrfs`: all parameters of a single-table lookup but the seed, which the
+// whole module has.
 std::vector<ParamSpec> table_params() {
   std::vector<ParamSpec> specs = route_params<Ipv4Family>();
   std::erase_if(specs, [](const ParamSpec& spec) { return spec.name == "flow_seed"; });
@@ -43,7 +43,7 @@ class VrfLookup final : public Module {
     for (const auto& [id, vrf] : vrfs_) vrf.commands->table().forget_module(this);
   }
 
-  // Packets of one VRF that follow each other are looked up together: mostly that is the batch.
+  // Looks up runs of packets of the same VRF together: usually that is the whole batch.
   void classify(Context& ctx, Batch& batch) noexcept {
     const uint32_t n = batch.size_pkts;
     alignas(64) uint32_t addresses[exec::kMaxBatchPkts];
@@ -154,7 +154,7 @@ class VrfLookup final : public Module {
   }
 
   std::map<uint16_t, Vrf> vrfs_;
-  std::vector<RouteTable*> tables_;  // by VRF; null where there is none
+  std::vector<RouteTable*> tables_;  // by VRF; null where there is no table
   const RouteGuardOf<Ipv4Family> guard_;
   const uint32_t flow_seed_;
 };

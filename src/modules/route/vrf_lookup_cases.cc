@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// vrf_lookup_cases.cc - with what vrf_lookup is fuzzed and measured.
+// vrf_lookup_cases.cc - inputs for fuzzing and measuring vrf_lookup.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_cases.cc - with what modules of sessions are fuzzed and measured.
+// session_cases.cc - inputs for fuzzing and measuring the session modules.
 #include "cases/users.h"
 
 namespace batchplane::cases {
@@ -32,7 +32,7 @@ void edit(Module& module, uint32_t which, uint32_t id) {
                              {"fars", List{Dict{{"id", 0}}}}});
 }
 
-// Rules 0 to 7, to which marked packets belong. LAN and WAN addresses of the frames are users.
+// Rules 0 to 7, to which marked packets belong. The LAN and WAN addresses of the frames are users.
 constexpr const char* kUsers = R"({"table": "users", "by": "bearer", "sessions": [
     {"seid": 1, "ue": "10.0.2.2", "ue6": "2001:db8:2::/64",
      "pdrs": [{"id": 1, "source": "access", "teid": 77, "far": 0, "qers": [1, 2], "urrs": [1]},

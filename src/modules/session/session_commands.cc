@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kMaxListed = 100'000;
 constexpr const char* kDeclaring[] = {"sessions", "file", "synthetic", "deleted_sessions"};
 
-// Changes when the file was written again.
+// Changes when the file is rewritten.
 std::string stamp_of(const std::string& path) {
   std::error_code none;
   const auto size_bytes = std::filesystem::file_size(path, none);
@@ -33,7 +33,7 @@ std::vector<Session> parse_list(const List& list, Origin origin, const std::stri
   return sessions;
 }
 
-// Of a live command: in a file, in a list, or one.
+// The sessions of a live command: from a file, from a list, or a single one.
 std::vector<Session> sessions_in(const Value& args, const std::string& verb) {
   if (!args["file"].is_string()) {
     return parse_list(items_under(args, "sessions"), Origin::kLive, verb);
@@ -48,8 +48,8 @@ uint64_t seid_of(const Value& item, const std::string& where) {
   return static_cast<uint64_t>(int_value(seid, 1, INT64_MAX, where + ".seid"));
 }
 
-// Rules of one kind: those of `changes` take the place of the ones with the same id, key by key;
-// null takes a key away.
+// Merges rules of one kind: each of `changes` overrides the rule with the same ID, key by key; null
+// removes a key.
 List merged_rules(const Value& now, const Value& changes, const std::string& where) {
   List rules = now.is_list() ? now.as_list() : List{};
   if (changes.is_null()) return rules;
@@ -84,7 +84,7 @@ List merged_rules(const Value& now, const Value& changes, const std::string& whe
   return rules;
 }
 
-// A quota that is named is granted anew, be it as much as before.
+// Naming a quota grants it anew, even if the amount is unchanged.
 void note_grants(Session& session, const Value& changes) {
   if (!changes.is_list()) return;
   for (const Value& change : changes.as_list()) {
@@ -97,7 +97,7 @@ void note_grants(Session& session, const Value& changes) {
   }
 }
 
-// How a command answers: what there is now, and what went with its use.
+// A command's answer: the number of sessions now, and the usage of removed rules.
 Value answer_of(const SessionTable& table, uint64_t count, const std::vector<Ended>& ended) {
   Dict answer{{"sessions", static_cast<uint64_t>(table.sessions().size())}, {"count", count}};
   if (!ended.empty()) answer["ended"] = ended_rows(ended);
@@ -146,7 +146,7 @@ void SessionCommands::declare(const Args& args) {
     std::vector<Session> of_file = read_session_file(file_);
     std::ranges::move(of_file, std::back_inserter(all));
   }
-  // The list has the last word: `save` writes there what was changed live.
+  // The list takes precedence: `save` writes live changes there.
   std::erase_if(all, [&](const Session& session) { return listed.contains(session.seid); });
   std::ranges::move(of_list, std::back_inserter(all));
   std::set<uint64_t> deleted;
@@ -246,7 +246,7 @@ Value SessionCommands::list(const Value& args) const {
   return Dict{{"sessions", std::move(rows)}, {"matching", matching}};
 }
 
-// Whoever asks again with the number of the last one gets each once.
+// A client that passes the number of its last report gets each report once.
 Value SessionCommands::reports(const Value& args) const {
   if (!args.is_null()) check_keys(args, {"after", "seid", "limit"}, "reports");
   const auto after = static_cast<uint64_t>(int_under(args, "after", 0, INT64_MAX, 0, "reports"));

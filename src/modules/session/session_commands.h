@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_commands.h - how modules come by a table of sessions, and what an operator or a control
-// plane does to it: declare, add, modify, delete, replace, list, save.
+// session_commands.h - how modules share a table of sessions, and the commands on it: declare, add,
+// modify, delete, replace, list, save.
 #pragma once
 
 #include <memory>

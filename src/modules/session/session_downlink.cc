@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_downlink.cc - finds the mobile user to whom a packet goes, and the bearer that its
-// traffic filters choose.
+// session_downlink.cc - finds the mobile user that a packet is for, and the bearer by the user's
+// traffic filters.
 //
 // in: 1   out: gate 0, or by bearer, group or both   drops: unknown_ue, no_pdr, too_short,
 // bad_version, no_match   state: sessions, shared, editable live
@@ -38,7 +38,7 @@ class SessionDownlink final : public Module {
       ctx.gates[i] = 0;
       const bool is_v4 =
           pkt.len_bytes() >= l3 + net::kIpv4Bytes && net::ip_version(pkt.data() + l3) == 4;
-      // No user has the address 0; IPv6 and faults are looked at below.
+      // No user has the address 0; IPv6 and faulty packets are handled below.
       keys[i] = is_v4 ? header_in<net::Ipv4>(pkt, l3).dst.raw() : 0;
     }
     tables.by_ue.find_bulk(keys, n, users);

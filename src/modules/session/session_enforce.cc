@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_enforce.cc - what a bearer's rules ask of each packet: may it go on (FAR, QER gates), is
-// it within the rates (QER) and quotas (URR), and what was used (URR).
+// session_enforce.cc - applies a bearer's rules to each packet: whether it may pass (FAR, QER
+// gates), whether it is within the rates (QER) and quotas (URR); and counts usage (URR).
 //
 // in: 1   out: 1   drops: session_gone, far_drop, far_buffer, qer_gate, qer_rate, urr_quota,
 //   too_short
@@ -25,14 +25,14 @@ using session::RuleHead;
 using session::RuleTables;
 using session::SessionTable;
 
-// Bytes of the IP packet, without what pads its frame.
+// Bytes of the IP packet, without the frame's padding.
 inline uint32_t ip_bytes_of(Packet& pkt, uint32_t l3) {
   const uint32_t room_bytes = pkt.len_bytes() - l3;
   return std::min(room_bytes, told_bytes_of(pkt.data() + l3));
 }
 
-// A meter is the time at which what passed so far is paid for, at its rate. It may be later than
-// now by the burst; a packet passes while it is not.
+// A meter is the time at which the packets that have passed are paid for at its rate. A packet
+// passes while that time is at most one burst ahead of now.
 inline bool may_pass(const Tally& due, uint64_t burst, uint64_t now) {
   return due.value() <= now + burst;
 }
@@ -83,7 +83,7 @@ class SessionEnforce final : public Module {
     }
   }
 
-  // One of the modules of a table reports what was used.
+  // One of the modules that share a table reports usage.
   void housekeep(Context& ctx, uint64_t budget_ns) noexcept override {
     if (watcher_ != nullptr) watcher_->look(commands_.table(), ctx.now_ns, budget_ns);
   }
@@ -109,7 +109,8 @@ class SessionEnforce final : public Module {
     if (!tables.quotas.empty()) [[unlikely]]
       prefetch_quotas(table, tables, batch);
   }
-  // A quota lies behind its rule and its state behind that: step by step, each for all packets.
+  // The rule leads to its quota and the quota to its state: prefetches in steps, each for all
+  // packets.
   [[gnu::noinline]] static void prefetch_quotas(const SessionTable& table, const RuleTables& tables,
                                                 const Batch& batch) noexcept {
     uint32_t first[exec::kMaxBatchPkts];
@@ -130,7 +131,7 @@ class SessionEnforce final : public Module {
     }
   }
 
-  // A packet whose FAR buffers and that comes nevertheless was on its way here when that began.
+  // If the FAR buffers but the packet got here, it was already past the hold when buffering began.
   [[gnu::noinline]] static const DropReason* closed(const SessionTable& table,
                                                     const RuleHead& rule) noexcept {
     if (rule.is(Rule::kBuffers) && !table.is_held_before()) return &session::kFarBuffer;
@@ -138,7 +139,7 @@ class SessionEnforce final : public Module {
     return rule.is(Rule::kGateOpen) ? nullptr : &session::kQerGate;
   }
 
-  // All meters of a packet are asked before one is charged.
+  // All meters of a packet are checked before any is charged.
   static const DropReason* judge(const SessionTable& table, const RuleHead& rule,
                                  const PdrState& state, session::PackedRate rate,
                                  uint64_t now) noexcept {
@@ -148,15 +149,15 @@ class SessionEnforce final : public Module {
     return rate.has_limit() && !may_pass(state.due, rate.burst(), now) ? &session::kQerRate
                                                                        : nullptr;
   }
-  // Apart from what most packets run through.
+  // Kept out of the path of most packets.
   [[gnu::noinline]] static bool take_of_quotas(const SessionTable& table, const RuleTables& tables,
                                                const Rule& rule, uint64_t now_ns,
                                                uint32_t bytes) noexcept {
     return session::take_of_all(tables.quotas, table.quota_states(), rule.quotas, bytes, now_ns);
   }
 
-  // Meters that the rule has together with others, and quotas: only these lie in the rule. What
-  // gives no packet a way takes nothing of a quota, and what a quota stops takes nothing of a rate.
+  // Meters shared with other rules, and quotas: only these are in the rule. A packet that is
+  // dropped for another reason uses no quota, and a packet that a quota stops uses no rate.
   static const DropReason* judge_shared(const SessionTable& table, const RuleTables& tables,
                                         uint32_t slot, uint64_t now_ns, uint32_t bytes) noexcept {
     const Rule& rule = tables.rules[slot];

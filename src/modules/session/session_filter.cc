@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_filter.cc - flow descriptions of traffic filters as text.
+// session_filter.cc - parses and formats the flow descriptions of traffic filters.
 #include <array>
 #include <charconv>
 #include <sstream>

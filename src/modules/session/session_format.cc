@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_format.cc - sessions back into values, as parse_session takes them; sessions for trials;
-// and files of them.
+// session_format.cc - formats sessions as values that parse_session accepts; makes synthetic
+// sessions; reads session files.
 #include "base/error.h"
 #include "base/json_line.h"
 #include "base/text_file.h"
@@ -87,7 +87,7 @@ uint32_t address_under(const Dict& params, const char* key, const char* missing,
   return *address;
 }
 
-// Of a bearer, or of all bearers of a session, which has the id 0.
+// The QER of one bearer, or with ID 0 that of a session's bearers together.
 Qer synthetic_qer(const Value& params, const char* rate, const std::string& where) {
   const int64_t bps =
       params.has(rate) ? int_value(params[rate], 1000, 1'000'000'000'000, where + "." + rate) : 0;
@@ -121,8 +121,8 @@ Dict format_session(const Session& session) {
   return out;
 }
 
-// Bearer b of a user takes what comes from port 10 + b; the last one takes the rest. Session s has
-// SEID s + 1 and the group s modulo groups; its endpoints count on, bearer by bearer.
+// Bearer b of a user takes packets from port 10 + b; the last bearer takes the rest. Session s has
+// SEID s + 1 and group s modulo groups; tunnel endpoints are consecutive, bearer by bearer.
 std::vector<Session> make_synthetic_sessions(const Dict& params, const std::string& where) {
   const Value given(params);
   check_keys(given,

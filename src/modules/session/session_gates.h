@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_gates.h - gates by what a packet's rule says: its bearer, its user's group, or both.
+// session_gates.h - chooses the output gate from a packet's rule: by bearer, by group, or by both.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ class SessionGates {
 
   [[nodiscard]] bool needs_heads() const { return by_ != By::kNothing; }
 
-  // Packet i goes to the gate of its rule, or ends here.
+  // Sends packet i to its rule's gate, or drops it.
   void choose(Context& ctx, Batch& batch, uint32_t i, const RuleHead& rule,
               uint32_t n_gates) const noexcept {
     uint32_t gate = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_hold.cc - keeps what is for users that cannot be reached for the time being, until their
-// forwarding action says otherwise (BUFF of 3GPP TS 29.244).
+// session_hold.cc - buffers packets for users that cannot be reached, until their forwarding action
+// changes (BUFF of 3GPP TS 29.244).
 //
 // in: 1   out: 1   drops: hold_full   state: sessions, shared, editable live; held packets
 #include <algorithm>
@@ -25,7 +25,7 @@ const DropReason kHoldFull{"session_hold_full",
                            "the module"};
 
 constexpr uint64_t kTickNs = 100'000;
-// Packets looked at in one go, and what looking at one takes.
+// Packets examined per call, and the time that one takes.
 constexpr uint64_t kMaxLooks = 512;
 constexpr uint64_t kLookNs = 50;
 
@@ -48,7 +48,7 @@ class SessionHold final : public Module {
     tables.prefetch_heads(batch);
     for (uint32_t i = 0; i < n; ++i) {
       const session::RuleHead* const rule = tables.find_head(batch[i]->mark());
-      // Whose rule is gone goes on: the next module says so.
+      // If the rule is gone, the packet goes on: the next module drops it with the reason.
       if (rule == nullptr) [[unlikely]]
         continue;
       if (rule->is(Rule::kBuffers) || is_behind_) [[unlikely]]
@@ -65,7 +65,7 @@ class SessionHold final : public Module {
   [[nodiscard]] uint32_t max_held_pkts() const override { return queues_->max_pkts(); }
   void give_up_held(const std::function<void(Packet*)>& take) override { queues_->give_up(take); }
 
-  // Packets stay where their marks mean the same, and where there is room for as many.
+  // Takes the held packets over if their marks still mean the same and the capacity is unchanged.
   void adopt(Module& old) noexcept override {
     auto& other = static_cast<SessionHold&>(old);
     if (!commands_.table().has_same_sessions(other.commands_.table())) return;
@@ -91,8 +91,8 @@ class SessionHold final : public Module {
   [[nodiscard]] Dict saved_params() const override { return commands_.saved_params(); }
 
  private:
-  // Packets whose rule does not buffer any more leave, oldest first, a part of all queues at a
-  // time. Until all were looked at, and while a call has no room for more, is_behind_.
+  // Releases packets whose rules no longer buffer, oldest first, some of the queues per call.
+  // is_behind_ until all have been examined, and while the output has no room for more.
   void let_go(Context& ctx, const RuleTables& tables, uint64_t max_looks) noexcept {
     if (tables.version != seen_version_) {
       seen_version_ = tables.version;
@@ -123,7 +123,7 @@ class SessionHold final : public Module {
                               const Rule& rule) noexcept {
     const uint32_t queue = queues_->find(rule.session);
     if (!rule.is(Rule::kBuffers)) {
-      // It must not pass those of its bearer that have not been let go yet.
+      // The packet must not overtake packets of its bearer that are still held.
       const uint32_t slot = session::slot_of(batch[i]->mark());
       if (queue == kNone || !queues_->holds_rule(queue, slot)) return;
     }
@@ -150,7 +150,7 @@ class SessionHold final : public Module {
   std::unique_ptr<SessionQueues> queues_;
   std::shared_ptr<session::ReportRing> ring_;
   uint64_t seen_version_ = 0;
-  uint32_t left_ = 0;  // queues not looked at since the last change of rules
+  uint32_t left_ = 0;  // queues not yet examined since the rules last changed
   bool is_behind_ = false;
   Tally held_;
   Tally released_;

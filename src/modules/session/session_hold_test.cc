@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_hold_test.cc - what waits for a user leaves in order, or is counted; and the queues
-// against simple ones.
+// session_hold_test.cc - held packets leave in order, or are counted; and the queues against a
+// simple model.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -22,7 +22,7 @@ Dict far_action(int64_t seid, int id, const char* action) {
   return {{"seid", seid}, {"fars", List{Dict{{"id", id}, {"action", action}}}}};
 }
 
-// Finds users, holds, and enforces, on one table.
+// Lookup, hold and enforce, on one table.
 struct Way {
   Environment env;
   ModuleHarness downlink;
@@ -64,13 +64,13 @@ TEST(SessionHold, HoldsInOrderAndLetsGo) {
   Way way;
   way.modify(far_action(1, 1, "buffer"));
   EXPECT_EQ(way.send(numbered(0, 3)).kept_pkts, 3U);
-  // The other bearer goes on.
+  // The other bearer is not held.
   EXPECT_EQ(way.send(numbered(0, 2, 5000)).outputs.size(), 2U);
   EXPECT_EQ(way.send(numbered(3, 2)).kept_pkts, 2U);
   EXPECT_EQ(way.hold.module().held_pkts(), 5U);
   EXPECT_EQ(way.hold.housekeep().emitted.size(), 0U);
   way.modify(far_action(1, 1, "forward"));
-  // With the next packet, ahead of it.
+  // They leave with the next packet, ahead of it.
   EXPECT_EQ(way.send(numbered(5, 1)).at(0), numbered(0, 6));
   EXPECT_EQ(way.hold.module().held_pkts(), 0U);
   EXPECT_EQ(way.hold.leaked_pkts(), 0U);
@@ -107,7 +107,8 @@ TEST(SessionHold, TheModulesLimitIsThatOfAllSessions) {
   EXPECT_EQ(way.send(others).dropped_for("session_hold_full"), 2U);
 }
 
-// Deleted, or told to drop: what was held goes to the next module, which gives the reason.
+// When the session is deleted or its FAR drops, held packets go to the next module, which gives the
+// reason.
 TEST(SessionHold, NothingIsLostWithoutAReason) {
   Way way;
   way.modify(far_action(1, 1, "buffer"));
@@ -126,7 +127,7 @@ TEST(SessionHold, NothingIsLostWithoutAReason) {
   way.modify(far_action(1, 1, "buffer"));
   way.send(numbered(0, 3));
   way.hold.command("delete", Dict{{"seid", 1}});
-  // Its successor gets none of them.
+  // The new session with that SEID gets none of them.
   way.hold.command("add", test_session());
   EXPECT_EQ(enforced("session_gone"), 3U);
 }
@@ -191,7 +192,7 @@ TEST(SessionQueues, AreThoseOfSimpleOnes) {
   Rng rng(11);
   uint32_t held = 0;
   for (uint32_t step = 0; step < 20'000; ++step) {
-    const uint32_t session = rng.below(12) * 64;  // in few buckets
+    const uint32_t session = rng.below(12) * 64;  // few buckets
     const uint32_t queue = queues.find(session);
     ASSERT_EQ(queue == session::kNone, !model.contains(session));
     if (rng.below(2) == 0) {
@@ -222,7 +223,7 @@ TEST(SessionQueues, AreThoseOfSimpleOnes) {
         --held;
       }
       if (expected.empty()) {
-        // One that ended without room is looked at again.
+        // If sift() ran out of room, the next call goes on.
         if (!is_whole) (void)queues.sift(queue, [](Packet*) { return SessionQueues::Taken::kNo; });
         model.erase(session);
       }
@@ -235,7 +236,7 @@ TEST(SessionQueues, AreThoseOfSimpleOnes) {
   EXPECT_EQ(pool.leaked_pkts(), 0U);
 }
 
-// Of 8 users in turn, each with a number of his own that counts on.
+// Packets of 8 users in turn, each with a sequence number per user.
 class Users final : public Module {
  public:
   static constexpr uint32_t kUsers = 8;
@@ -292,7 +293,7 @@ void apply_again(EngineRig& rig, const PipelineSpec& spec) {
 }
 
 // In the engine, with buffers before and behind, while forwarding actions change and sessions come
-// and go: each packet is somewhere at any time, and no user's packet overtakes another of his.
+// and go: every packet is accounted for at any time, and no packet overtakes another of its user.
 TEST(SessionHold, BooksAreRightAndOrderIsKeptWhileActionsChange) {
   PipelineSpec spec;
   List sessions;
@@ -331,7 +332,7 @@ TEST(SessionHold, BooksAreRightAndOrderIsKeptWhileActionsChange) {
     }
     (void)rig.balanced();
   }
-  // An apply of the same leaves what is held where it is.
+  // Applying the same pipeline again leaves held packets in place.
   for (int64_t seid = 1; seid <= Users::kUsers; ++seid) {
     hold->command("modify", far_action(seid, 1, "buffer"));
   }

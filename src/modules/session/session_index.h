@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_index.h - from tunnel endpoints and addresses of 32 bits to rules: half as large as a
-// table of keys of any kind, on huge pages, and made so that most packets need one line of it and
-// nothing of the rule itself.
+// session_index.h - hash table from 32-bit tunnel endpoints and addresses to rules: half the size
+// of a table for arbitrary keys, on huge pages. Most lookups read one cache line of it and nothing
+// of the rule.
 #pragma once
 
 #include <nmmintrin.h>
@@ -15,8 +15,8 @@
 
 namespace batchplane::session {
 
-// Value has `mark`, kMissing where there is nothing. Keys are not 0. Readers may be many, or one
-// writer alone: a LiveTable keeps them apart.
+// Value has a member `mark`, kMissing in empty slots. Keys are not 0. Many concurrent readers, or
+// one writer alone: a LiveTable keeps them apart.
 template <class Value>
 class SessionIndex {
  public:
@@ -36,7 +36,8 @@ class SessionIndex {
     ++n_keys_;
   }
 
-  // Later members of the run move into the hole where they may, so that runs have no holes.
+  // Moves later entries of the probe run into the hole where possible, so that runs stay
+  // contiguous.
   void erase(uint32_t key) {
     Slot* const found = &place_of(key);
     if (found->value.mark == kMissing) return;
@@ -53,7 +54,6 @@ class SessionIndex {
   }
 
   [[nodiscard]] Value find(uint32_t key) const { return probe(key, home_of(key)); }
-  // n <= kMaxBulk.
   static constexpr uint32_t kMaxBulk = 256;
   void find_bulk(const uint32_t* keys, uint32_t n, Value* values) const {
     if (slots_->size_bytes() <= kNearBytes) {
@@ -74,21 +74,22 @@ class SessionIndex {
     Value value{};
   };
   static constexpr uint32_t kMinSlots = 64;
-  static constexpr size_t kNearBytes = 32U << 10;  // beyond, the first cache will not have them
+  static constexpr size_t kNearBytes = 32U
+                                       << 10;  // up to this size the table stays in the L1 cache
 
   [[nodiscard]] Slot& at(uint32_t i) { return (*slots_)[i]; }
   [[nodiscard]] const Slot& at(uint32_t i) const { return (*slots_)[i]; }
   [[nodiscard]] uint32_t home_of(uint32_t key) const { return _mm_crc32_u32(0x9e37, key) & mask_; }
 
-  // Where the key is, or where it would go.
+  // The key's slot, or the free slot where it would go.
   Slot& place_of(uint32_t key) {
     uint32_t i = home_of(key);
     while (at(i).value.mark != kMissing && at(i).key != key) i = (i + 1) & mask_;
     return at(i);
   }
 
-  // Two at a time, without a branch between them. The key 0 "is" in an empty slot, with what says
-  // that nothing is there.
+  // Compares two slots at a time without a branch between them. Key 0 matches an empty slot, whose
+  // value says that nothing is there.
   [[nodiscard]] Value probe(uint32_t key, uint32_t i) const {
     for (;;) {
       const Slot& first = at(i);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_index_test.cc - the index of tunnels and users against std::map, key by key and in bulk.
+// session_index_test.cc - the index of tunnels and users against std::map, single and bulk lookups.
 #include "modules/session/session_index.h"
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ TEST(SessionIndex, KeepsWhatBelongsToAKey) {
   for (uint32_t key = 1; key <= 5000; ++key) index.insert_or_assign(key, {key, key * 3});
   for (uint32_t key = 1; key <= 5000; key += 2) index.erase(key);
   for (uint32_t key = 2; key <= 5000; key += 2) ASSERT_EQ(index.find(key).ue_raw, key * 3);
-  // Neither in vain nor twice.
+  // Erasing a missing key, or the same key twice, does nothing.
   index.erase(1);
   index.erase(9999);
   EXPECT_EQ(index.find(0).mark, kNone);

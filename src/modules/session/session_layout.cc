@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_layout.cc - orders rules by precedence, resolves what they refer to, and gives meters to
-// those that share them.
+// session_layout.cc - orders rules by precedence, resolves their references, and gives shared QERs
+// a meter.
 #include "modules/session/session_layout.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace batchplane::session {
 namespace {
 
-// A QER that one rule of a direction refers to has its meter in that rule's own state, where it
+// If only one rule of a direction refers to a QER, its meter is in that rule's own state, where it
 // costs no further cache line.
 class Meters {
  public:
@@ -61,7 +61,7 @@ uint32_t add_filters(const std::vector<Filter>& filters, const LayoutSink& sink)
   return next;
 }
 
-// A quota of one direction is that of its packets only.
+// A quota for one direction applies to packets of that direction only.
 uint32_t quotas_of(const Session& session, const Pdr& pdr, const LayoutSink& sink) {
   bool (*const up)(QuotaKind) = [](QuotaKind kind) { return kind != QuotaKind::kDown; };
   bool (*const down)(QuotaKind) = [](QuotaKind kind) { return kind != QuotaKind::kUp; };
@@ -105,7 +105,7 @@ Rule rule_of(const Session& session, const Pdr& pdr, const LayoutSink& sink, Met
   return rule;
 }
 
-// Sets the rules of one list, linked in order; returns the first one's slot.
+// Installs the rules of one list, linked in order; returns the first one's slot.
 uint32_t set_list(const Session& session, std::vector<const Pdr*> list, const LayoutSink& sink,
                   Meters& meters) {
   std::ranges::stable_sort(list, {}, &Pdr::precedence);

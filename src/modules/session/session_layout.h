@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_layout.h - from a session's rules, which refer to one another by number, to the flat ones
+// session_layout.h - turns a session's rules, which refer to one another by ID, into the flat rules
 // that workers read.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace batchplane::session {
 
-// A number that is free, or a new one.
+// The index that has been free longest, or else a new one.
 inline uint32_t take(std::deque<uint32_t>& free, uint32_t& n) {
   if (free.empty()) return n++;
   const uint32_t at = free.front();
@@ -18,7 +18,7 @@ inline uint32_t take(std::deque<uint32_t>& free, uint32_t& n) {
   return at;
 }
 
-// Where the parts go. Adding gives the place of what was added.
+// Receives the parts. Each add_ function returns the index of the part added.
 struct LayoutSink {
   std::function<uint32_t(const Filter&)> add_filter;
   std::function<uint32_t(const MeterRate&)> add_meter;
@@ -26,13 +26,14 @@ struct LayoutSink {
   std::function<uint32_t(const Quota&)> add_quota;
   std::function<void(uint32_t slot, const Rule&)> set_rule;
   std::function<void(uint32_t teid, uint32_t head)> set_teid;
-  std::function<void(uint32_t head)> set_users;  // what leads to the user's downlink rules
+  std::function<void(uint32_t head)> set_users;  // the entries for the user's addresses (downlink)
 };
 
-// `session` was checked, each of its PDRs has a slot and each quota a place.
+// `session` has been checked; each of its PDRs has a slot and each quota a place.
 void lay_out(const Session& session, const LayoutSink& sink);
 
-// Adds those that `wants` in front of `next`; the first one's place.
+// Adds the rule's quotas of the kinds that `wants` accepts, linked in front of `next`; returns the
+// index of the first.
 [[nodiscard]] uint32_t add_quotas(const Urr& urr, bool (*wants)(QuotaKind), uint32_t next,
                                   const std::function<uint32_t(const Quota&)>& add);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_queue.cc - linked lists in arrays, and buckets of queues by the sessions' numbers.
+// session_queue.cc - linked lists in arrays, and a hash table of queues by session number.
 #include "modules/session/session_queue.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_queue.h - packets that wait until their users can be reached: a queue for each session
-// that has any, all in memory that is taken once.
+// session_queue.h - buffers packets until their users can be reached: one queue per session that
+// has packets waiting, in memory allocated once.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,12 @@ class SessionQueues {
   [[nodiscard]] uint32_t find(uint32_t session) const;
   [[nodiscard]] uint32_t size_pkts(uint32_t queue) const { return queues_[queue].n_pkts; }
   [[nodiscard]] bool holds_rule(uint32_t queue, uint32_t slot) const;
-  // The i-th of those that hold packets; i < n_queues().
+  // The i-th non-empty queue; i < n_queues().
   [[nodiscard]] uint32_t active(uint32_t i) const { return active_[i]; }
 
-  // Not when it is full. Returns the queue.
+  // Must not be called when full. Returns the queue.
   uint32_t push(uint32_t session, Packet* pkt);
-  // Oldest first: those that `take` wants leave. False: `take` has no room for more of them.
+  // Oldest first: removes the packets that `take` accepts. False if `take` ran out of room.
   enum class Taken : uint8_t { kYes, kNo, kNoRoom };
   template <class Take>
   bool sift(uint32_t queue, Take take) {
@@ -51,7 +51,7 @@ class SessionQueues {
     if (queues_[queue].n_pkts == 0) remove(queue);
     return true;
   }
-  // Whether the control plane knows of the queue.
+  // Whether the queue was reported to the control plane.
   [[nodiscard]] bool is_told(uint32_t queue) const { return queues_[queue].is_told; }
   void set_told(uint32_t queue, bool is_told) { queues_[queue].is_told = is_told; }
   void give_up(const std::function<void(Packet*)>& take);
@@ -71,14 +71,15 @@ class SessionQueues {
     bool is_told = false;
   };
   [[nodiscard]] uint32_t bucket_of(uint32_t session) const {
-    return session & static_cast<uint32_t>(buckets_.size() - 1);  // they count on
+    return session & static_cast<uint32_t>(buckets_.size() -
+                                           1);  // session numbers are consecutive: no hash needed
   }
   uint32_t add_queue(uint32_t session);
   void unlink(uint32_t queue, uint32_t before, uint32_t at);
   void remove(uint32_t queue);
 
   std::vector<Entry> entries_;
-  std::vector<Queue> queues_;  // as many as packets; free ones are linked by next_in_bucket
+  std::vector<Queue> queues_;  // one per packet of capacity; free ones are linked by next_in_bucket
   std::vector<uint32_t> buckets_;
   std::vector<uint32_t> active_;
   uint32_t free_entry_ = kNone;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_quota.h - how much may be used under a usage reporting rule, and the packet that would be
-// too much.
+// session_quota.h - the usage allowed under a usage reporting rule, and the check that refuses the
+// packet that would exceed it.
 //
-// What is granted lies in the rule tables and changes with them in one step; what was taken of it
-// is one word, and whoever sends a packet on takes its bytes by comparing and exchanging that word:
-// workers share a quota without a lock, and together never take more than it has.
+// The granted amount is in the rule tables and changes with them in one step; the amount used is a
+// single word. Before it sends a packet on, a worker adds the packet's bytes to that word by
+// compare-and-exchange: workers share a quota without a lock and together never exceed it.
 #pragma once
 
 #include <algorithm>
@@ -19,25 +19,26 @@ namespace batchplane::session {
 enum class QuotaKind : uint8_t { kVolume, kUp, kDown, kTime };
 inline constexpr size_t kQuotaKinds = 4;
 
-// As the rules that are under it read it, each its own copy.
+// As the rules under the quota read it; each has its own copy.
 struct Quota {
   static constexpr uint32_t kNone = ~0U;
 
-  uint64_t limit = 0;      // volume: of QuotaState::taken; time: ns
+  uint64_t limit = 0;      // volume: upper bound of QuotaState::taken; time: duration in ns
   uint32_t place = kNone;  // of its QuotaState
-  uint32_t grant = 0;      // which one it is there, from 1 on
-  uint32_t next = kNone;   // of the same rule
+  uint32_t grant = 0;      // number of the grant at this place, from 1
+  uint32_t next = kNone;   // next quota of the same rule
   QuotaKind kind = QuotaKind::kVolume;
 
   [[nodiscard]] bool is_time() const { return kind == QuotaKind::kTime; }
 };
 
-// Owner: taken, used_up: all workers; told, reported: the one that watches.
+// Owner: taken, used_up: all workers; told, reported: the worker that watches usage.
 struct alignas(32) QuotaState {
-  std::atomic<uint64_t> taken{0};  // volume: bytes ever; time: when the first packet came, 0: none
-  std::atomic<uint32_t> used_up{0};  // the grant of which a packet found too little left
-  Tally told;                        // the grant whose end was reported
-  Tally reported;                    // volume: what was taken when the last report was made
+  std::atomic<uint64_t> taken{
+      0};  // volume: total bytes ever; time: arrival of the first packet, 0: none yet
+  std::atomic<uint32_t> used_up{0};  // the grant that had too little left for a packet
+  Tally told;                        // the last grant reported as used up
+  Tally reported;                    // volume: `taken` at the last report
 
   void reset() {
     taken.store(0, std::memory_order_relaxed);
@@ -62,8 +63,8 @@ static_assert(sizeof(QuotaState) == 32);
          left_of(quota, state, now_ns) == 0;
 }
 
-// Whether so much is left. A packet for which there is not uses the quota up: no shorter one
-// overtakes it.
+// Whether at least `bytes` are left. A packet that finds too little uses the quota up, so that no
+// shorter packet overtakes it.
 [[nodiscard]] inline bool has_left(const Quota& quota, QuotaState& state, uint32_t bytes,
                                    uint64_t now_ns) noexcept {
   if (is_used_up(quota, state, now_ns)) return false;
@@ -72,7 +73,7 @@ static_assert(sizeof(QuotaState) == 32);
   return false;
 }
 
-// Takes it, unless another worker was faster. Time runs from the first packet on.
+// Takes the bytes; false if another worker got there first. Time runs from the first packet.
 [[nodiscard]] inline bool take_of(const Quota& quota, QuotaState& state, uint32_t bytes,
                                   uint64_t now_ns) noexcept {
   uint64_t taken = state.taken.load(std::memory_order_relaxed);
@@ -95,8 +96,8 @@ inline void give_back(const Quota& quota, QuotaState& state, uint32_t bytes) noe
   if (!quota.is_time()) state.taken.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
-// All quotas of a rule, from `first` on, let the packet pass, and it is taken of each; or of none.
-// Each one is asked, so that it is the same for all in which order they stand.
+// Takes the packet from all quotas of the rule, from `first` on, if all of them admit it; otherwise
+// from none. Every quota is checked, so that their order makes no difference.
 template <class Quotas, class States>
 [[nodiscard]] bool take_of_all(const Quotas& quotas, States& states, uint32_t first, uint32_t bytes,
                                uint64_t now_ns) noexcept {

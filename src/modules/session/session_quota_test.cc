@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_quota_test.cc - no packet passes beyond a quota, whoever shares it, and a new one opens
-// the way again.
+// session_quota_test.cc - no packet passes beyond a quota, whichever rules share it, and a new
+// grant lets packets pass again.
 #include "modules/session/session_quota.h"
 
 #include <gtest/gtest.h>
@@ -85,11 +85,11 @@ TEST(SessionQuota, WhatIsNamedIsGrantedAnew) {
   rig.look();
   grant(3 * kTestBytes);
   EXPECT_EQ(rig.use(test_mark(2), 2), 2U) << "as much as before is a new one";
-  // Of a change of anything else, and of the same session once more, nobody gets more.
+  // Changing anything else, or adding the same session again, does not renew the quota.
   rig.modify("fars", Dict{{"id", 1}, {"teid", 9}, {"peer", "192.0.2.9"}});
   rig.enforce.command("add", with_quota({{"quota_bytes", 3 * kTestBytes}}));
   EXPECT_EQ(rig.urr()["quota_left_bytes"].as_int(), kTestBytes);
-  // No report has told of two packets: they are of the new quota, which takes the old one's place.
+  // Two packets are not reported yet: they count for the new quota, which replaces the old one.
   grant(5 * kTestBytes);
   EXPECT_EQ(rig.use(test_mark(2), 9), 3U);
   grant(0);
@@ -97,7 +97,7 @@ TEST(SessionQuota, WhatIsNamedIsGrantedAnew) {
   grant(Value());
   EXPECT_EQ(rig.use(test_mark(2), 9), 9U);
   EXPECT_FALSE(rig.urr().has("quota_left_bytes"));
-  // A rule that comes has a quota of its own, and begins with all of it.
+  // A quota for a rule that had none begins with its full amount.
   grant(2 * kTestBytes);
   EXPECT_EQ(rig.use(test_mark(2), 9), 2U);
 }
@@ -111,7 +111,7 @@ TEST(SessionQuota, TimeRunsFromTheFirstPacketOn) {
   EXPECT_EQ(rig.use(test_mark(2), 1), 1U);
   EXPECT_EQ(rig.urr()["quota_left_ns"].as_int(), 1);
   rig.look(1);
-  // Told without a packet that comes too late.
+  // Reported although no packet came too late.
   ASSERT_EQ(rig.reports().size(), 1U);
   EXPECT_EQ(rig.reports()[0]["used_up"], Value(List{"quota_ns"}));
   EXPECT_EQ(rig.use(test_mark(2), 1), 0U);
@@ -124,7 +124,7 @@ TEST(SessionQuota, TimeRunsFromTheFirstPacketOn) {
   EXPECT_EQ(none.use(test_mark(2), 1), 0U);
 }
 
-// A rate that is shared, and one of the rule's own.
+// With a shared rate, and with one of the rule's own.
 TEST(SessionQuota, WhatARateStopsTakesNothingAndTheOtherWayRound) {
   for (const bool is_shared : {false, true}) {
     Dict session = with_quota({{"quota_bytes", 4 * kTestBytes}});
@@ -158,7 +158,7 @@ TEST(SessionQuota, MistakesAreRefused) {
   }
 }
 
-// The same in the plainest words: one entry for each quota of each usage rule.
+// A simple model of the same: one entry for each quota of each usage rule.
 struct Oracle {
   struct Entry {
     int urr = 0;
@@ -176,7 +176,7 @@ struct Oracle {
     }
   };
   std::vector<Entry> entries;
-  std::vector<std::pair<int, List>> reports;  // of which rule, and which of its quotas were used up
+  std::vector<std::pair<int, List>> reports;  // the rule, and which of its quotas were used up
 
   void grant(int urr, const std::string& kind, int64_t much) {
     for (Entry& entry : entries) {
@@ -228,7 +228,7 @@ struct Oracle {
   }
 };
 
-// Packets of random lengths and bearers under two usage rules; grants and looks at random moments.
+// Packets of random lengths and bearers under two usage rules; grants and checks at random times.
 TEST(SessionQuota, AgreesWithASlowOracle) {
   uint64_t n_refused = 0;
   uint64_t n_reports = 0;
@@ -273,8 +273,8 @@ TEST(SessionQuota, AgreesWithASlowOracle) {
   EXPECT_GT(n_reports, 100U);
 }
 
-// Two threads, one quota and one of each thread's own: together never more than there is, and of
-// packets of one length not one less.
+// Two threads that share one quota, and have one each of their own: together they never exceed it,
+// and if all packets have the same length they use all of it.
 TEST(SessionQuota, WorkersShareItWithoutALockAndToTheByte) {
   constexpr uint32_t kBytes = 100;
   constexpr uint64_t kPkts = 1'000'000;
@@ -298,7 +298,7 @@ TEST(SessionQuota, WorkersShareItWithoutALockAndToTheByte) {
     up.join();
     down.join();
     EXPECT_LE(passed[0] + passed[1], kPkts);
-    // The packet that found too little may have met one whose bytes were given back.
+    // A packet that found too little may have met another whose bytes were then given back.
     EXPECT_GE(passed[0] + passed[1], kPkts - 1);
     EXPECT_EQ(states[0].taken.load(), (passed[0] + passed[1]) * kBytes);
     EXPECT_EQ(states[1].taken.load(), passed[0] * kBytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_reasons.h - why packets of mobile users end.
+// session_reasons.h - drop reasons for packets of mobile users.
 #pragma once
 
 #include "core/module/drop_reason.h"

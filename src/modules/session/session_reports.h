@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_reports.h - what the user plane tells the control plane of sessions, as PFCP's session
-// reports have it: what was used, and that something waits for a user.
+// session_reports.h - session reports from the user plane to the control plane, as in PFCP: usage,
+// and downlink data that waits for a user.
 #pragma once
 
 #include <algorithm>
@@ -20,17 +20,18 @@ struct Report {
 
   Kind kind = Kind::kUsage;
   Trigger trigger = Trigger::kVolume;
-  uint8_t used_up = 0;   // quotas: a bit for each kind
+  uint8_t used_up = 0;   // bitmap of quota kinds
   uint32_t session = 0;  // its number
-  uint32_t slot = 0;     // downlink data: the rule
+  uint32_t slot = 0;     // downlink data: the rule's slot
   uint32_t urr = 0;
-  uint64_t sequence = 0;  // of the URR's reports, from 0 on
+  uint64_t sequence = 0;  // among the URR's reports, from 0
   uint64_t begin_ns = 0;
   uint64_t end_ns = 0;
   Used used;
 };
 
-// From one worker to the control thread. A worker that finds it full keeps its report for later.
+// From one worker to the control thread. If the ring is full, the worker keeps the report and
+// retries.
 class ReportRing {
  public:
   static constexpr uint32_t kReports = 1024;
@@ -42,7 +43,7 @@ class ReportRing {
   SpscRing<Report> ring_{kReports};
 };
 
-// The latest reports, numbered from 1 on. Control thread.
+// The latest reports, numbered from 1. Control thread.
 struct ReportBook {
   static constexpr size_t kMaxKept = 4096;
 
@@ -61,7 +62,8 @@ struct ReportBook {
     entries.push_back({++n_ever, seid, pdr, report});
     while (entries.size() > max_kept) entries.pop_front();
   }
-  // So many come at once, of rules that go: nobody could ask for them in between.
+  // Keeps n reports, which rules produce all at once when they are removed: nobody could fetch them
+  // in between.
   void expect(size_t n) { max_kept = std::max(n, kMaxKept); }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_rows.cc - sessions, reports and what ended, as the answers of commands tell them.
+// session_rows.cc - formats sessions, reports and removed rules for the answers of commands.
 #include "modules/session/session_rows.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ void put_usage(Dict& row, const std::string& prefix, const Usage& usage) {
   row[prefix + "_dropped_pkts"] = usage.dropped_pkts;
 }
 
-// Flows of the schedulers that shape the session.
+// The session's flows in the schedulers that shape it.
 List leaves_of(const Session& session) {
   List leaves;
   for (const Pdr& pdr : session.pdrs) {
@@ -39,7 +39,7 @@ void put_used(Dict& row, const Used& used) {
   row["down_pkts"] = used.down_pkts;
 }
 
-// What is left of each quota, and whether one is used up: then too little is left for a packet.
+// What is left of each quota, and whether it is used up, that is, had too little left for a packet.
 void put_quotas(Dict& row, const SessionTable& table, const Urr& urr) {
   bool has_any = false;
   bool is_one_used_up = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_rows.h - sessions, reports and what ended, as the answers of commands tell them.
+// session_rows.h - formats sessions, reports and removed rules for the answers of commands.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_rules.cc - traffic filters, where a user has more than one bearer.
+// session_rules.cc - matches traffic filters, for users with more than one bearer.
 #include "modules/session/session_rules.h"
 
 #include "modules/headers/flow_key.h"
@@ -8,7 +8,7 @@
 namespace batchplane::session {
 namespace {
 
-// A packet as a filter sees it: the user is the local end, whichever way it goes.
+// A packet as a filter sees it: the user is the local end in both directions.
 struct Ends {
   uint32_t remote = 0;
   uint32_t local = 0;
@@ -40,7 +40,7 @@ Ends ends_of(const uint8_t* ip, uint32_t room_bytes, bool is_uplink) noexcept {
   return ends;
 }
 
-// Without branches: which filter it is that takes a packet cannot be foreseen.
+// Branch-free: which filter matches is unpredictable.
 bool matches(const Filter& filter, const Ends& ends) noexcept {
   const bool has_addresses = (filter.remote_mask | filter.local_mask) != 0;
   const uint32_t differs = ((ends.remote & filter.remote_mask) ^ filter.remote) |
@@ -49,7 +49,7 @@ bool matches(const Filter& filter, const Ends& ends) noexcept {
   const bool is_in_range =
       (ends.remote_port >= filter.remote_low) & (ends.remote_port <= filter.remote_high) &
       (ends.local_port >= filter.local_low) & (ends.local_port <= filter.local_high);
-  // Filters with addresses are for IPv4: those of an IPv6 packet are not zero.
+  // Filters with addresses are for IPv4 only: they match no IPv6 packet.
   return !(ends.is_v6 & has_addresses) & (differs == 0) & is_proto & is_in_range &
          (ends.has_ports | !filter.wants_ports());
 }

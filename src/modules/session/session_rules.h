@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_rules.h - what workers read of mobile sessions: which rule a packet falls under, and what
-// it says.
+// session_rules.h - what workers read of mobile sessions: which rule a packet matches, and what the
+// rule asks for.
 //
-// A rule is a packet detection rule (PDR) with the parts of its forwarding action, QoS enforcement
-// and usage reporting rules (FAR, QER, URR) that each packet needs: one cache line. What packets
-// change (counts, meters) lies apart, in PdrState, and is the same whichever copy of the rules a
-// worker reads.
+// A rule is a packet detection rule (PDR) with those parts of its forwarding action, QoS
+// enforcement and usage reporting rules (FAR, QER, URR) that every packet needs: one cache line.
+// The state that packets change (counts, meters) is separate, in PdrState, and is the same
+// whichever copy of the rules a worker reads.
 #pragma once
 
 #include <algorithm>
@@ -26,9 +26,9 @@ namespace batchplane::session {
 inline constexpr uint32_t kNone = ~0U;
 inline constexpr uint32_t kSlotBits = 24;
 inline constexpr uint32_t kMaxSlots = 1U << kSlotBits;
-inline constexpr uint8_t kAnyQfi = 0xff;  // matches each, or sets none
+inline constexpr uint8_t kAnyQfi = 0xff;  // in a PDR: matches any; in a QER: sets none
 
-// Grows without moving what is there, by pieces of a huge page.
+// Grows in chunks of one huge page, without moving its elements.
 template <class T>
 class PagedArray {
  public:
@@ -54,14 +54,14 @@ class PagedArray {
   std::vector<std::unique_ptr<BigArray<T>>> owned_;
 };
 
-// Of a meter: time that each byte takes at its rate. In 1/256 ns, per 1024 bytes; 0 = no limit.
+// A meter's rate: the time that 1024 bytes take, in 1/256 ns; 0 = no limit.
 struct MeterRate {
   uint64_t cost = 0;
   uint64_t burst = 0;  // 1/256 ns that the meter may run ahead of the clock
 };
 
-// The same in one word. The cost is exact from 2 Mbit/s on, below to one part in 500 million; the
-// burst is rounded up to 64 ns.
+// A MeterRate in one word. The cost is exact from 2 Mbit/s on and within one part in 500 million
+// below; the burst is rounded up to 64 ns.
 struct PackedRate {
   uint64_t bits = 0;
 
@@ -71,7 +71,7 @@ struct PackedRate {
     return {rate.cost >> extra | (22 - extra) << 30 | burst << 36};
   }
   [[nodiscard]] bool has_limit() const { return (bits & 0x3fff'ffff) != 0; }
-  // In 1/256 ns, of a packet.
+  // The cost of a packet in 1/256 ns.
   [[nodiscard]] uint64_t cost(uint32_t bytes) const {
     return (bytes * (bits & 0x3fff'ffff) << 12) >> (bits >> 30 & 63);
   }
@@ -82,35 +82,36 @@ struct alignas(64) Rule {
   enum Flag : uint8_t {
     kUplink = 1,
     kForwards = 2,   // the FAR's action
-    kGateOpen = 4,   // of all QERs, in this direction
-    kHasTunnel = 8,  // the FAR creates an outer header
-    kPeer6 = 16,     // which is IPv6
+    kGateOpen = 4,   // of all QERs, in the rule's direction
+    kHasTunnel = 8,  // the FAR adds an outer header
+    kPeer6 = 16,     // the outer header is IPv6
     kBuffers = 32,   // the FAR's action
-    kNotifies = 64,  // and the control plane wants to know
-    kShares = 128,   // meters or quotas that other rules use as well
+    kNotifies = 64,  // buffering is reported to the control plane
+    kShares = 128,   // has meters or quotas that other rules share
   };
-  uint32_t next = kNone;    // rule of the same tunnel or user, by precedence
-  uint32_t filter = kNone;  // first of the traffic filters; none: every packet
-  uint32_t ue_raw = 0;      // the user's address, as it lies in packets; 0 = any
-  uint32_t peer_raw = 0;    // of the outer header; an IPv6 address lies in peers6 at this place
+  uint32_t next = kNone;    // next rule of the same tunnel or user, in order of precedence
+  uint32_t filter = kNone;  // first traffic filter; none: matches every packet
+  uint32_t ue_raw = 0;      // the user's address in network order; 0 = any
+  uint32_t peer_raw = 0;    // of the outer header; for IPv6, an index into peers6
   uint32_t peer_teid_raw = 0;
-  std::array<uint32_t, 2> shared = {kNone, kNone};  // meters that other rules use as well
+  std::array<uint32_t, 2> shared = {kNone, kNone};  // meters that other rules share
   uint16_t bearer = 0;
   uint16_t group = 0;
-  uint8_t generation = 0;  // of the slot; 0: nothing is here
+  uint8_t generation = 0;  // of the slot; 0: the slot is empty
   uint8_t flags = 0;
   uint8_t match_qfi = kAnyQfi;
   uint8_t qfi = kAnyQfi;
   uint32_t session = kNone;  // its number
   PackedRate own;            // for PdrState
-  uint32_t quotas = kNone;   // the first of those that a packet is taken of
-  uint64_t ue6_raw = 0;      // first half of the user's IPv6 prefix
+  uint32_t quotas = kNone;   // first of the quotas that packets are charged to
+  uint64_t ue6_raw = 0;      // upper half of the user's IPv6 prefix
 
   [[nodiscard]] bool is(uint8_t wanted) const { return (flags & wanted) == wanted; }
 };
 static_assert(sizeof(Rule) == 64);
 
-// What is asked of most rules, eight to a line: those of 100,000 users fit into the second cache.
+// The part that most lookups need, eight to a cache line: those of 100,000 users fit into the L2
+// cache.
 struct alignas(8) RuleHead {
   uint8_t generation = 0;
   uint8_t flags = 0;
@@ -124,7 +125,7 @@ inline RuleHead head_of(const Rule& rule) {
   return {rule.generation, rule.flags, rule.bearer, rule.group};
 }
 
-// One flow description of a service data flow; addresses and masks as they lie in packets.
+// One flow description of a service data flow; addresses and masks in network order.
 struct Filter {
   uint32_t remote = 0;
   uint32_t remote_mask = 0;
@@ -143,31 +144,31 @@ struct Filter {
   }
 };
 
-// What the packets of one rule leave behind. Owner: the worker that the direction's packets meet;
-// the rate of the rule's own meter is the control thread's. It lies here, and not in the rule, so
-// that enforcing needs one line of a rule and not two; and half a line is enough: of many users
-// these are what the caches hold least of.
+// Counts and meter of one rule. Owner: the worker that gets packets of the rule's direction; `rate`
+// belongs to the control thread. `rate` is here and not in the rule so that enforcement reads one
+// cache line of each rule instead of two. Half a line is enough: with many users these states are
+// what misses the caches most.
 struct alignas(32) PdrState {
   Tally pkts;
   Tally bytes;
-  Tally due;   // of the meter: when, in 1/256 ns, what passed is paid for
+  Tally due;   // of the meter: when, in 1/256 ns, the passed packets are paid for
   Tally rate;  // of the meter: a PackedRate
 
   [[nodiscard]] PackedRate packed_rate() const { return PackedRate{rate.value()}; }
 };
 static_assert(sizeof(PdrState) == 32);
 
-// Slots are dealt out so that uplink and downlink rules lie apart, in runs of so many: workers of
-// one direction write no line that those of the other one read, and a module that only one
-// direction passes reads whole lines of what it needs.
+// Uplink and downlink rules get slots in alternate runs of this many: workers of one direction
+// never write a cache line that workers of the other read, and a module that sees one direction
+// only uses all of each line it reads.
 inline constexpr uint32_t kRunSlots = 64;
 constexpr uint32_t slot_at(uint32_t number, bool is_uplink) {
   return (number / kRunSlots * 2 + (is_uplink ? 0 : 1)) * kRunSlots + number % kRunSlots;
 }
 constexpr bool is_uplink_slot(uint32_t slot) { return slot / kRunSlots % 2 == 0; }
 
-// What a packet carries from the look-up to the modules behind it. A slot that has another rule by
-// then is told by its generation, which is never 0.
+// The mark that a packet carries from the lookup to the modules behind it. Its generation, never 0,
+// shows whether the slot has since been given to another rule.
 template <class AnyRule>
 uint32_t mark_of(uint32_t slot, const AnyRule& rule) {
   return uint32_t{rule.generation} << kSlotBits | slot;
@@ -184,10 +185,10 @@ struct Watch {
   uint64_t up_bytes = 0;
   uint64_t down_bytes = 0;
   uint64_t time_ns = 0;
-  uint32_t session = kNone;  // its number; none: nothing is watched here
+  uint32_t session = kNone;  // its number; none: this entry is unused
   uint32_t urr = 0;
   uint32_t first = kNone;
-  uint32_t quotas = kNone;  // the first of them
+  uint32_t quotas = kNone;  // the first of its quotas
 };
 struct WatchedRule {
   uint32_t slot = kNone;
@@ -195,7 +196,7 @@ struct WatchedRule {
   bool is_uplink = false;
 };
 
-// What was used under a usage reporting rule.
+// Usage under a usage reporting rule.
 struct Used {
   uint64_t up_bytes = 0;
   uint64_t down_bytes = 0;
@@ -214,14 +215,15 @@ struct Used {
   [[nodiscard]] bool operator==(const Used&) const = default;
 };
 
-// How far the use of a watched rule was reported. Owner: the worker that watches; `carried` is the
-// control thread's: what rules had counted when they came (taken off) and went (added).
+// Usage of a watched rule that has been reported. Owner: the worker that watches usage; `carried`
+// belongs to the control thread: counts of rules at the time they joined (subtracted) or left
+// (added).
 struct alignas(64) UsageState {
   Tally up_bytes;
   Tally down_bytes;
   Tally up_pkts;
   Tally down_pkts;
-  Tally since_ns;  // 0: nobody has looked yet
+  Tally since_ns;  // 0: not checked yet
   Tally reports;
   Tally carried_up_bytes;
   Tally carried_down_bytes;
@@ -229,36 +231,36 @@ struct alignas(64) UsageState {
   Tally carried_down_pkts;
 };
 
-using Peer6 = std::array<uint8_t, 16>;  // as it lies in packets
+using Peer6 = std::array<uint8_t, 16>;  // network order
 
-// Where a list of rules begins. One that takes every packet, and so needs no look at the rule, is
-// written as the mark of its packets; of another one only the slot, with the generation 0.
+// Where a list of rules begins. If the first rule takes every packet, so that the lookup need not
+// read it, this is the mark for those packets; otherwise only the slot, with generation 0.
 struct UserEntry {
   uint32_t mark = kNone;
 };
 struct TunnelEntry {
   uint32_t mark = kNone;
-  uint32_t ue_raw = 0;  // with a whole mark: the source that IPv4 packets have to have
+  uint32_t ue_raw = 0;  // with a full mark: the source address that IPv4 packets must have
 };
 inline bool is_whole(uint32_t mark) { return mark >> kSlotBits != 0 && mark != kNone; }
 
 struct RuleTables {
   SessionIndex<TunnelEntry> by_teid;  // tunnel endpoint, host order
-  SessionIndex<UserEntry> by_ue;      // IPv4 address as in packets
-  FlatTable<1> by_ue6;                // first 8 bytes as in packets -> slot of the first rule
+  SessionIndex<UserEntry> by_ue;      // IPv4 address, network order
+  FlatTable<1> by_ue6;                // first 8 bytes, network order -> slot of the first rule
   PagedArray<Rule> rules;
-  PagedArray<RuleHead> heads;  // of the rules
+  PagedArray<RuleHead> heads;
   std::vector<Filter> filters;
   std::vector<MeterRate> meters;
   std::vector<Peer6> peers6;
   std::vector<Watch> watches;
   std::vector<WatchedRule> watched;
-  std::vector<Quota> quotas;        // those of each rule and each watch are linked
-  std::vector<uint16_t> hold_pkts;  // by the session's number
+  std::vector<Quota> quotas;        // linked lists, one per rule or watch
+  std::vector<uint16_t> hold_pkts;  // by session number
   uint64_t version = 0;             // rises with each edit
   bool is_large = false;
 
-  // Of the packets' rules, unless there are so few that the second cache surely has them.
+  // Prefetches the packets' rules, unless there are so few that they are surely in the L2 cache.
   template <class Batch>
   void prefetch(const Batch& batch) const {
     if (!is_large) return;
@@ -267,7 +269,6 @@ struct RuleTables {
       if (rules.holds(slot)) prefetch_for_read(&rules[slot]);
     }
   }
-  // Of the packets' rules the heads.
   template <class Batch>
   void prefetch_heads(const Batch& batch) const {
     if (!is_large) return;
@@ -276,8 +277,8 @@ struct RuleTables {
       if (heads.holds(slot)) prefetch_for_read(&heads[slot]);
     }
   }
-  // What choosing among the rules from `entries` on will read, unless it is surely near: first
-  // these rules, then their filters and the next ones; and the heads, if `needs_heads`.
+  // Prefetches what choose() will read from `entries` on, unless the tables are small: first these
+  // rules, then their filters and next rules; and the heads, if `needs_heads`.
   template <class Entry>
   void prefetch_choice(const Entry* entries, uint32_t n, bool needs_heads) const {
     if (!is_large) return;
@@ -285,7 +286,7 @@ struct RuleTables {
       const uint32_t mark = entries[i].mark;
       if (mark == kNone) continue;
       if (!is_whole(mark)) prefetch_for_read(&rules[mark]);
-      // Of a list, too: its rules' heads lie side by side, or nearly so.
+      // For a list, too: the heads of its rules are adjacent or nearly so.
       if (needs_heads) prefetch_for_read(&heads[slot_of(mark)]);
     }
     for (uint32_t i = 0; i < n && !filters.empty(); ++i) {
@@ -302,7 +303,7 @@ struct RuleTables {
     const RuleHead& head = heads[slot];
     return is_current(mark, head) ? &head : nullptr;
   }
-  // The rule that a packet carries; nullptr when it is there no longer.
+  // The packet's rule; nullptr when it is gone.
   [[nodiscard]] const Rule* find(uint32_t mark) const {
     const uint32_t slot = slot_of(mark);
     if (!rules.holds(slot)) return nullptr;
@@ -318,11 +319,11 @@ struct RuleTables {
   }
 };
 
-// The rule of the list from `head` on that the packet falls under; kNone when there is none.
+// The first rule of the list from `head` on that the packet matches; kNone if none does.
 [[nodiscard]] uint32_t choose_among(const RuleTables& tables, uint32_t head, const uint8_t* ip,
                                     uint32_t room_bytes, bool is_uplink, uint8_t qfi) noexcept;
 
-// `ip` has an IPv4 header at least, or an IPv6 header.
+// `ip` holds at least a complete IPv4 header, or a complete IPv6 header.
 [[nodiscard]] inline uint32_t choose(const RuleTables& tables, uint32_t head, const uint8_t* ip,
                                      uint32_t room_bytes, bool is_uplink, uint8_t qfi) noexcept {
   const Rule& rule = tables.rules[head];

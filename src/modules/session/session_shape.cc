@@ -16,8 +16,9 @@ constexpr std::array<const char*, 2> kWays = {"down", "up"};  // by is_uplink
 constexpr std::array<const char*, 4> kQueues = {"fifo", "codel", "fq_codel",
                                                 "pie"};  // by LeafQueue
 
-// A core that several share is away for some milliseconds at a time. A session's rate is for its mean over a
-// time that users notice, so what a pause held up is made up for; nodes that protect a line behind them have less.
+// A worker on a shared core may pause for some milliseconds. A session's rate is an average over a
+// time that users notice, so traffic that a pause delayed may catch up; nodes that protect a line
+// behind them have smaller bursts.
 constexpr uint64_t kUsualBurstMs = 10;
 constexpr uint64_t kLeastBurstBytes = 2 * 1600;
 
@@ -26,7 +27,8 @@ uint32_t usual_burst_bytes(uint64_t ceil_bps) {
   return static_cast<uint32_t>(std::clamp<uint64_t>(bytes, kLeastBurstBytes, 1'000'000'000));
 }
 
-// What a node or leaf that is this QER has. Room for packets: as the scheduler gives its flows.
+// The scheduler parameters of the node or leaf for this QER. The queue limit is the scheduler's
+// default for flows.
 egress::NodeParams params_of(const Qer& qer, bool is_uplink) {
   egress::NodeParams params{.min_rate_bps = is_uplink ? qer.gbr_up_bps : qer.gbr_down_bps,
                             .ceil_bps = is_uplink ? qer.mbr_up_bps : qer.mbr_down_bps,

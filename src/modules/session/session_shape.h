@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_shape.h - sessions whose rates a packet scheduler keeps: their QERs are nodes of its tree.
+// session_shape.h - sessions whose rates a packet scheduler enforces: their QERs become nodes of
+// its tree.
 #pragma once
 
 #include <array>
@@ -21,8 +22,8 @@ constexpr uint32_t flow_of_slot(uint32_t slot) { return flow_of_mark(1U << kMark
 
 using MarkOfSlot = std::function<uint32_t(uint32_t slot)>;
 
-// Of one direction, parents first: a leaf for each PDR with a shaped QER, and above it a node for each QER
-// that other PDRs have as well. Throws ConfigError when QERs do not lie one within the other.
+// The nodes of one direction, parents first: a leaf for each PDR with a shaped QER, and above it a
+// node for each QER that it shares with other PDRs. Throws ConfigError if the QERs do not nest.
 [[nodiscard]] std::vector<TreeGuest> shaped_nodes(const Session& session, bool is_uplink,
                                                   egress::LeafQueue queue,
                                                   const MarkOfSlot& mark_of,
@@ -31,7 +32,7 @@ using MarkOfSlot = std::function<uint32_t(uint32_t slot)>;
 // Owner: a table of sessions, on the control thread.
 class SessionShaper {
  public:
-  // A session as it was and as it is to be; none where it comes or goes.
+  // A session before and after a change; null where it is added or removed.
   struct Change {
     const Session* before = nullptr;
     const Session* after = nullptr;
@@ -41,14 +42,14 @@ class SessionShaper {
   // `shape`: {down, up, queue}.
   void configure(const Args& args);
 
-  // Once all modules are there: throws ConfigError where a scheduler is missing.
+  // Called when all modules exist: throws ConfigError if a scheduler is missing.
   void check() const;
-  // Throws ConfigError, and then nothing has happened.
+  // Throws ConfigError and then leaves everything unchanged.
   void stage(const std::vector<Change>& changes, const MarkOfSlot& mark_of);
   void settle(bool is_wanted) noexcept;
-  // Whether a rule may have this slot: no packet of an earlier one waits in the tree.
+  // Whether a rule may take this slot: no packet of the slot's last rule waits in the tree.
   [[nodiscard]] bool is_free(uint32_t slot, bool is_uplink) const;
-  // The first change has all sessions: the trees of a pipeline begin without.
+  // The first change contains all sessions: a new pipeline's trees begin empty.
   [[nodiscard]] bool is_filled() const { return is_filled_; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_shape_live_test.cc - shaped sessions come, change and go under traffic, wholly or not at all, and
-// through an apply.
+// session_shape_live_test.cc - shaped sessions are added, changed and removed under traffic, wholly
+// or not at all, and survive an apply.
 #include <gtest/gtest.h>
 
 #include "modules/session/session_shape_test_util.h"
@@ -43,7 +43,7 @@ TEST(SessionShapeLive, ComesChangesAndGoesUnderTraffic) {
   std::map<int64_t, double> rates = rig.rates_mbps();
   EXPECT_NEAR(rates[nth_flow(0)], 80, 0.8);
   rig.rig.loop(200'000, 1000);
-  EXPECT_EQ(rig.flows().size(), 2U);  // flow 0 and the one user's
+  EXPECT_EQ(rig.flows().size(), 2U);  // flow 0 and one for the user
   rig.rig.expect_pool_whole(rig.rig.balanced());
 }
 
@@ -61,7 +61,7 @@ TEST(SessionShapeLive, ARefusedChangeLeavesEverythingAsItWas) {
     EXPECT_EQ(n_nodes(rig), before);
     EXPECT_EQ(rig.module("users").show(), rules);
   };
-  // Of two sessions the second one has no room; the second change cannot be beside the first.
+  // There is no room for the second of two sessions; the second change conflicts with the first.
   refused(List{two_leaves(2, "10.45.0.3", kMbr), two_leaves(3, "10.45.0.4", kMbr)}, "session 3");
   refused(List{one_leaf(1, "10.45.0.2", 3 * kMbr), two_leaves(3, "10.45.0.4", 1000)},
           "a rate must be");
@@ -72,7 +72,8 @@ TEST(SessionShapeLive, ARefusedChangeLeavesEverythingAsItWas) {
   rig.rig.balanced();
 }
 
-// Packets of a session that went wait in its leaf: whoever comes then has another one, until they are out.
+// Packets of a removed session wait in its leaf: a new session gets another leaf until they have
+// left.
 TEST(SessionShapeLive, ANumberIsNotUsedAgainWhilePacketsOfItsLastUserWait) {
   ShapeRig rig(flooding({one_leaf()}));
   rig.rig.loop(3000, 1000);
@@ -82,7 +83,7 @@ TEST(SessionShapeLive, ANumberIsNotUsedAgainWhilePacketsOfItsLastUserWait) {
   rig.module("users").command("delete", Dict{{"seid", 1}});
   rig.module("users").command("add", one_leaf(2, "10.45.0.3"));
   rig.rig.loop(10, 1000);
-  // Of the two rules that went only one had a leaf.
+  // Only one of the two removed rules had a leaf.
   EXPECT_EQ(rig.flows().count(nth_flow(0)), 0U);
   EXPECT_EQ(rig.flows().count(nth_flow(1)), 1U);
   rig.rig.loop(200'000, 1000);
@@ -94,8 +95,8 @@ TEST(SessionShapeLive, ANumberIsNotUsedAgainWhilePacketsOfItsLastUserWait) {
   EXPECT_EQ(rig.flows().count(nth_flow(0)), 1U);
 }
 
-// Marks of another generation: of packets that were still on their way when the number came to be another
-// session's.
+// Marks of another generation: packets still on their way when the slot was given to another
+// session.
 TEST(SessionShapeLive, APacketOfAnotherGenerationIsEverybodys) {
   PipelineSpec spec = flooding({one_leaf()}).spec();
   const uint32_t slot = session::slot_at(0, false);
@@ -128,7 +129,7 @@ TEST(SessionShapeLive, TheSchedulersOwnCommandsLeaveSessionsAlone) {
   EXPECT_NE(refused("add", {{"flow", 77}, {"parent", "session.1.qer.1.down"}}).find(whose),
             std::string::npos);
   rig.module("link").command("add", Dict{{"flow", 77}});
-  // What is written down of the scheduler are its own nodes; sessions are the other module's.
+  // Saving the scheduler writes only its own nodes; the sessions' nodes belong to the other module.
   const Dict saved = rig.module("link").saved_params();
   EXPECT_EQ(saved.at("flows").as_list().size(), 2U);
   EXPECT_TRUE(saved.at("nodes").as_list().empty());
@@ -151,7 +152,7 @@ TEST(SessionShapeLive, AnApplyCarriesLeavesAndWhatWaitsThere) {
   std::map<int64_t, double> rates = rig.rates_mbps();
   EXPECT_NEAR(rates[nth_flow(0)], 160, 1.6);
   EXPECT_NEAR(rates[nth_flow(2)], 160, 1.6);
-  // To a scheduler with less room.
+  // Applied to a scheduler with less room.
   next.link = {{"max_flows", 128}, {"total_limit_pkts", 100}};
   rig.apply(next);
   rig.rig.loop(10'000, 1000);
@@ -159,7 +160,8 @@ TEST(SessionShapeLive, AnApplyCarriesLeavesAndWhatWaitsThere) {
   rig.rig.expect_pool_whole(rig.rig.balanced());
 }
 
-// Three users send ten times what they may, and hold all the room that the scheduler has; the fourth sends less.
+// Three users send at ten times their rates and fill the scheduler's queues; the fourth stays below
+// its rate.
 TEST(SessionShapeLive, AUserWithinItsRateLosesNothingToOthersThatFlood) {
   List sessions;
   List flows;

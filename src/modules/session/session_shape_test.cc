@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_shape_test.cc - sessions whose rates a scheduler's tree keeps: MBR, GBR, AMBR, bursts, and what is
-// refused.
+// session_shape_test.cc - sessions whose rates a scheduler's tree enforces: MBR, GBR, AMBR, bursts,
+// and errors.
 #include <gtest/gtest.h>
 
 #include "modules/session/session_shape_test_util.h"
@@ -23,14 +23,14 @@ TEST(SessionShape, ABearersRateIsTheCeilingOfItsLeaf) {
   rig.rig.loop(10'000, 1000);
   std::map<int64_t, double> rates = rig.rates_mbps();
   EXPECT_NEAR(rates[kSpecial], 800, 8);
-  // The other one has no QER and no leaf.
+  // The other bearer has no QER and no leaf.
   EXPECT_EQ(rates.count(kPlain), 0U);
   EXPECT_NEAR(rates[0], 7200, 72);
   rig.rig.expect_pool_whole(rig.rig.balanced());
 }
 
-// A worker that shares its core: it comes round for 0.2 ms and is away for 8. As the gateway's demonstration has it:
-// a bearer's rate below its session's.
+// A worker on a shared core: it polls for 0.2 ms, then pauses for 8. The rates are those of the
+// gateway demonstration: the bearer's is below its session's.
 TEST(SessionShape, RatesAreKeptWhileTheWorkerPausesForMilliseconds) {
   const List qers{shaped_qer(1, 5 * kMbps), shaped_qer(2, 5 * kMbps), shaped_qer(9, 8 * kMbps)};
   ShapeRig rig(world_of(shaped_session(qers, {1, 9}, {2, 9})));
@@ -66,7 +66,7 @@ TEST(SessionShape, BearersShareTheirSessionsRate) {
   std::map<int64_t, double> rates = rig.rates_mbps();
   EXPECT_NEAR(rates[kPlain], 200, 2);
   EXPECT_NEAR(rates[kSpecial], 600, 6);
-  // What one leaves unused is the other's.
+  // One user gets what the other leaves unused.
   rig.module("users").command(
       "modify", Dict{{"seid", 1}, {"qers", List{Dict{{"id", 1}, {"mbr_down_bps", 50 * kMbps}}}}});
   rig.rig.loop(10'000, 1000);
@@ -97,7 +97,7 @@ TEST(SessionShape, PriorityDecidesAmongABearersSiblings) {
   EXPECT_NEAR(rates[kPlain], 100, 1);
 }
 
-// 200 packets at once, as a sender of TCP's kind may send them, at a rate that carries one in 0.1 ms.
+// 200 packets at once, as a TCP sender may send them, at a rate of one packet in 0.1 ms.
 TEST(SessionShape, ABurstIsDelayedWhereAPolicerDropsIt) {
   for (const bool is_shaped : {false, true}) {
     Dict qer{{"id", 1}, {"mbr_down_bps", 80 * kMbps}, {"burst_ns", 2'000'000}};
@@ -149,7 +149,7 @@ TEST(SessionShape, UplinkIsShapedToo) {
   rig.balanced();
 }
 
-// Behind the scheduler, what it drops is not charged.
+// Usage is counted behind the scheduler, so packets that it drops are not charged.
 TEST(SessionShape, UsageIsWhatLeftWhereItIsCountedBehindTheScheduler) {
   ShapeWorld world = world_of(shaped_session({shaped_qer(1, 80 * kMbps)}, {}, {1}));
   world.source = {{"flows", List{to_user("10.45.0.2", 5000)}}};
@@ -211,7 +211,7 @@ TEST(SessionShape, QersThatMakeNoTreeAreRefused) {
   refused({shaped_qer(1, 1000)}, {1}, {}, "session 1, qer 1");
   refused({shaped_qer(1, 0, {{"gbr_down_bps", 9'000 * kMbps}})}, {1}, {},
           "minimum rates below the link");
-  // A third rule: QERs 1 and 2 have one in common, and one each that the other has not.
+  // With a third rule, QERs 1 and 2 share one rule, and each has another that the other does not.
   Dict session = shaped_session({plain, shaped_qer(2, 90 * kMbps)}, {1, 2}, {1});
   List pdrs = session["pdrs"].as_list();
   Dict third = pdrs[1].as_dict();

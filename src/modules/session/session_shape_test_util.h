@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_shape_test_util.h - users whose packets meet at a scheduler with a tree, in virtual time.
+// session_shape_test_util.h - users whose packets share a scheduler with a tree, in virtual time.
 #pragma once
 
 #include <map>
@@ -12,7 +12,8 @@ namespace batchplane {
 
 inline constexpr int64_t kMbps = 1'000'000;
 
-// The QERs that the session's downlink rules name: 2 what comes from anywhere, 3 what comes from port 5000.
+// QERs of the session's downlink rules: PDR 2 takes packets from anywhere, PDR 3 those from port
+// 5000.
 inline Dict shaped_session(const List& qers, const List& on_default, const List& on_special,
                            int64_t seid = 1, const char* ue = "10.45.0.2") {
   return with_qers(test_session(seid, 99 + seid, ue), qers, on_default, on_special);
@@ -24,7 +25,8 @@ inline Dict shaped_qer(int id, int64_t mbr_bps, const Dict& more = {}) {
   return qer;
 }
 
-// Downlink to users 10.45.0.2 and on, `flows` of them in turn: {dst_ip, src_port}. Frames of 1000 bytes.
+// Downlink traffic to users from 10.45.0.2 on, cycling through `flows`: {dst_ip, src_port}. Frames
+// of 1000 bytes.
 struct ShapeWorld {
   Dict source = {};
   Dict link = {};
@@ -71,14 +73,14 @@ class ShapeRig {
     env->carry_over(old);
     rig.engine().apply(build_graph(world.spec(), std::move(env)));
   }
-  // What the scheduler shows of its flows, by number.
+  // The scheduler's flows as `show` lists them, by number.
   std::map<int64_t, Value> flows() {
     std::map<int64_t, Value> all;
     const Value shown = module("link").show();
     for (const Value& flow : shown["flows"].as_list()) all[flow["flow"].as_int()] = flow;
     return all;
   }
-  // By flow, in `us` from now.
+  // Rates by flow over the next `us`.
   std::map<int64_t, double> rates_mbps(uint32_t us = 50'000) {
     std::map<int64_t, double> rates;
     for (const auto& [flow, shown] : flows()) {
@@ -95,7 +97,7 @@ class ShapeRig {
   EngineRig rig;
 };
 
-// A downlink rule's flow, in the order in which rules came.
+// The flow of the n-th downlink rule, in the order in which rules were added.
 constexpr int64_t nth_flow(uint32_t n) { return session::flow_of_slot(session::slot_at(n, false)); }
 
 }  // namespace batchplane

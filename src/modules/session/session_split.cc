@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_split.cc - sends packets on by the bearer, the group or the flow of the rule that was
-// found for them.
+// session_split.cc - sends packets to a gate by the bearer, group or flow of the rule found for
+// them.
 //
 // in: 1   out: by bearer, group or flow   drops: session_gone, no_match
 // state: sessions, shared, editable live

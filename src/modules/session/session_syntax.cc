@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_syntax.cc - sessions as values: what files, parameters and live commands say.
+// session_syntax.cc - parses sessions from files, parameters and live commands.
 #include <algorithm>
 
 #include "egress/tree/tree_params.h"

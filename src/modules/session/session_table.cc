@@ -10,28 +10,28 @@
 namespace batchplane::session {
 namespace {
 
-constexpr size_t kFewRules = 512;  // they stay in the first cache
+constexpr size_t kFewRules = 512;  // so few stay in the L1 cache
 
 std::string name_of(uint64_t seid) { return "session " + std::to_string(seid); }
 
 uint64_t ue6_key(const Session& session) { return __builtin_bswap64(session.ue6.address.high); }
 
-// The rule of a session that goes on under the same number.
+// Identifies a rule within its session, across changes.
 uint32_t key_of(const Pdr& pdr) { return uint32_t{pdr.id} << 1 | (pdr.is_uplink ? 1U : 0U); }
 
-// The mark of a list's packets, if all are the first rule's; else that rule's slot.
+// If the first rule takes all packets of the list, their mark; otherwise that rule's slot.
 uint32_t begin_of(const RuleTables& tables, uint32_t head) {
   const Rule& rule = tables.rules[head];
   const bool takes_all = rule.next == kNone && rule.filter == kNone && rule.match_qfi == kAnyQfi;
   return takes_all ? mark_of(head, rule) : head;
 }
-// Without an IPv4 address of the user which source is right stands in the rule.
+// Without an IPv4 address of the user, the rule itself says which source is right.
 TunnelEntry tunnel_entry(const RuleTables& tables, uint32_t head) {
   const uint32_t ue_raw = tables.rules[head].ue_raw;
   return {.mark = ue_raw == 0 ? head : begin_of(tables, head), .ue_raw = ue_raw};
 }
 
-// Tables that hold keys of any session: the same key in two of them is a mistake.
+// Tables with keys from all sessions: finds the same key used twice.
 template <class Key>
 class KeyCheck {
  public:
@@ -205,7 +205,7 @@ uint32_t SessionTable::take_slot(bool is_uplink) {
   return slot;
 }
 
-// A rule that stays keeps its slot, and with it its counts; what is counted is the session's.
+// A rule that stays keeps its slot, and with it its counts.
 void SessionTable::take_slots(Session& session, const Session* old, Edit& edit) {
   std::map<uint32_t, uint32_t> known;
   if (old != nullptr) {
@@ -353,7 +353,7 @@ size_t SessionTable::size_bytes() const {
          body_->quota_states.size_bytes();
 }
 
-// Once no worker reads the old rules any more.
+// Called once no worker reads the old rules any more.
 void SessionTable::free_all(const Edit& edit) {
   const auto free = [](std::deque<uint32_t>& list, const std::vector<uint32_t>& freed) {
     list.insert(list.end(), freed.begin(), freed.end());
@@ -390,7 +390,7 @@ std::vector<Ended> SessionTable::commit(std::vector<Session> sessions,
   check_quotas_of(sessions, where);
   Edit edit;
   take_leaves(sessions, leaving, edit, where);
-  // All old keys go before any new one comes: sessions may exchange addresses.
+  // All old keys are removed before any new one is added: sessions may swap addresses.
   for (const uint64_t seid : leaving) {
     if (const Session* const old = known(seid); old != nullptr) release(*old, edit);
   }
@@ -416,16 +416,16 @@ std::vector<Ended> SessionTable::commit(std::vector<Session> sessions,
   body_->meters.reserve(body_->n_meters);
   for (const auto& [at, rate] : edit.meters) body_->meters[at].set(0);
   edit.version = body_->live.current().version + 1;
-  // What a rule had counted before a usage rule named it is taken off before workers see that;
-  // what it has counted stays when it goes.
+  // The counts of a rule that joins a usage rule are subtracted before workers see the change; the
+  // counts of a rule that leaves are added afterwards.
   settle_joined(edit);
   for (const auto& [slot, rule] : edit.rules) {
     if (rule.generation != 0) body_->states[slot].rate.set(rule.own.bits);
   }
   body_->live.edit([&](RuleTables& tables) { apply(edit, tables); });
-  // Every packet that was under a rule that goes was counted by now, or never will be.
+  // By now every packet under a removed rule has been counted, or never will be.
   settle_left(edit);
-  // Reports name sessions by numbers that go now.
+  // Reports name sessions by numbers, which are freed below.
   collect();
   std::vector<Ended> ended = end_all(edit);
   free_all(edit);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // session_table.h - the mobile sessions that modules of one pipeline share by name.
 //
-// A table's contents go on in the pipeline that an apply brings: counts, meters and live edits
-// included. The control thread keeps the sessions; workers read the rules made of them behind a
-// LiveTable and write the states, which never move.
+// When a pipeline is applied, the new one takes over the table's contents: counts, meters and live
+// edits included. The control thread keeps the sessions; workers read the rules made from them
+// through a LiveTable and write the states, which never move.
 #pragma once
 
 #include <array>
@@ -36,25 +36,25 @@ struct Usage {
   }
 };
 
-// What ends with a change: rules that go, and all that they used and no report has told.
+// What a change ends: removed rules, and the usage of each that was not reported yet.
 struct EndedPdr {
   uint16_t id = 0;
   bool is_uplink = false;
-  Usage usage;  // ever
+  Usage usage;  // since the rule was created
 };
 struct EndedUrr {
   uint32_t id = 0;
-  uint64_t number = 0;  // of the report that tells the same
-  Used used;            // since the report before
+  uint64_t number = 0;  // of the report that says the same
+  Used used;            // since the last report
 };
 struct Ended {
   uint64_t seid = 0;
-  bool is_whole = false;  // the session goes
+  bool is_whole = false;  // the whole session is removed
   std::vector<EndedPdr> pdrs;
   std::vector<EndedUrr> urrs;
 };
 
-// The rules that a session's usage rule adds up: slots x 2 + uplink.
+// The rules whose counts a usage rule adds up: slot x 2 + uplink.
 [[nodiscard]] std::set<uint32_t> rules_under(const Session& session, uint32_t urr);
 
 // rules, state, meter, quota_states, note_look: workers. Everything else: control thread, one
@@ -63,13 +63,13 @@ class SessionTable {
  public:
   using Sessions = std::map<uint64_t, Session>;  // by SEID
 
-  // `previous`: the table of that name in the pipeline that an apply replaces, if any.
+  // `previous`: the table of the same name in the pipeline that is being replaced, if any.
   SessionTable(const Quiescence* quiescence, const SessionTable* previous);
 
   // Load once per call of process/classify.
   [[nodiscard]] const RuleTables& rules() const noexcept { return body_->live.read(); }
   [[nodiscard]] PdrState& state(uint32_t slot) const noexcept { return body_->states[slot]; }
-  // Packets that the rule did not let pass.
+  // Packets that the rule dropped.
   [[nodiscard]] Tally& dropped(uint32_t slot) const noexcept { return body_->dropped[slot]; }
   [[nodiscard]] Tally& meter(uint32_t index) const noexcept { return body_->meters[index]; }
   [[nodiscard]] UsageState& usage_state(uint32_t place) const noexcept {
@@ -79,23 +79,23 @@ class SessionTable {
   [[nodiscard]] PagedArray<QuotaState>& quota_states() const noexcept {
     return body_->quota_states;
   }
-  // When usage was looked at last: the table's clock for what is told of it.
+  // When usage was last checked: the clock for reports.
   void note_look(uint64_t now_ns) const noexcept { body_->looked.ns.set(now_ns); }
   [[nodiscard]] uint64_t looked_ns() const { return body_->looked.ns.value(); }
 
-  // Each is one step: visible to workers when it returns, or nothing changed and ConfigError.
-  // A session of a SEID that is there is replaced; rules of the same id keep their counts, and
-  // quotas what is left of them, unless they are granted anew. What goes is told, each usage rule
-  // by a last report besides.
+  // Each call is one step: workers see it when it returns, or it throws ConfigError and nothing has
+  // changed. Adding a session whose SEID exists replaces it; rules with the same ID keep their
+  // counts, and quotas what is left of them unless they are granted anew. Returns what was removed;
+  // each usage rule that ends also gets a final report.
   std::vector<Ended> add(std::vector<Session> sessions, const std::string& where);
   std::vector<Ended> erase(const std::vector<uint64_t>& seids, const std::string& where);
-  // Sessions with live edits, and those that were deleted live, stay as they are.
+  // Leaves sessions that were edited or deleted live as they are.
   void declare(std::vector<Session> sessions, const std::set<uint64_t>& deleted,
                const std::string& where);
   std::vector<Ended> replace(std::vector<Session> sessions, const std::string& where);
 
   [[nodiscard]] const Sessions& sessions() const { return body_->sessions; }
-  // SEIDs of a file or generator that were deleted live.
+  // SEIDs from a file or generator that were deleted live.
   [[nodiscard]] const std::set<uint64_t>& deleted() const { return body_->deleted; }
   [[nodiscard]] Usage usage(const Session& session, bool is_uplink) const;
   [[nodiscard]] Usage usage(const Session& session, bool is_uplink, uint32_t urr) const;
@@ -103,30 +103,30 @@ class SessionTable {
   [[nodiscard]] uint64_t n_rules() const { return body_->n_rules; }
   [[nodiscard]] size_t size_bytes() const;
 
-  // One module of a pipeline fills the table; throws when a second one wants to.
+  // Only one module of a pipeline fills the table; throws for a second one.
   void claim(const std::string& module);
-  // Each module that looks sessions up; true: the first one. Without one that fills the table that one
-  // writes down what was added live.
+  // Called by each module that looks sessions up; true for the first. If no module fills the table,
+  // that one saves the sessions added live.
   [[nodiscard]] bool note_user(const std::string& module);
-  // What shapes sessions. Where something does, the table is filled once all modules are there.
+  // Shapes the sessions. If anything is shaped, the table is filled once all modules exist.
   [[nodiscard]] SessionShaper& shaper() { return shaper_; }
   void declare_when_complete(std::function<void()> declare) { declare_ = std::move(declare); }
   void complete();
   [[nodiscard]] bool is_written_by(const std::string& module) const {
     return module == (claimed_by_.empty() ? first_user_ : claimed_by_);
   }
-  // Of a pipeline's modules the first one that asks compares usage with thresholds.
+  // True for the first module of the pipeline that asks: it compares usage with thresholds.
   [[nodiscard]] bool claim_watching() { return !std::exchange(is_watched_, true); }
-  // Whether a module of the pipeline holds what FARs buffer. Set before workers run.
+  // Whether a module of the pipeline holds packets that FARs buffer. Set before workers run.
   void note_holding() { is_held_before_ = true; }
   [[nodiscard]] bool is_held_before() const noexcept { return is_held_before_; }
-  // Modules that come behind a look-up and read what it does not. Set before workers run.
+  // Modules behind a lookup that read data which the lookup does not. Set before workers run.
   void note_asking_heads() { are_heads_asked_ = true; }
   void note_enforcing() { is_enforced_ = true; }
   void note_tunnelling() { is_tunnelled_ = true; }
-  // Once a packet's rule is known: asks for what the modules behind will read of it. They see a few
-  // packets at a time, with little to do while a line comes; a look-up has a batch of them, and
-  // asks in between, so that not all of it is asked for at once.
+  // Whether to prefetch what the modules behind will read, once a packet's rule is known. Those
+  // modules see few packets at a time and have little to do while a cache line arrives; a lookup
+  // has a whole batch and spreads the prefetches over it.
   [[nodiscard]] bool asks_behind(const RuleTables& tables, bool is_uplink) const noexcept {
     return tables.is_large && (are_heads_asked_ || is_enforced_ || (is_tunnelled_ && !is_uplink));
   }
@@ -140,12 +140,12 @@ class SessionTable {
     return body_ == other.body_;
   }
 
-  // For a worker's reports; they are kept until the control thread reads them.
+  // For one worker's reports, which stay in it until the control thread reads them.
   [[nodiscard]] std::shared_ptr<ReportRing> make_ring();
-  // The latest reports, after what workers have sent was taken in.
+  // The latest reports, including those that workers have just sent.
   [[nodiscard]] const ReportBook& collected_reports();
 
-  // What the table was filled from: null until it was.
+  // What the table was filled from; null until it was filled.
   [[nodiscard]] const Value& declaration() const { return body_->declaration; }
   void set_declaration(Value declaration) { body_->declaration = std::move(declaration); }
 
@@ -156,22 +156,23 @@ class SessionTable {
 
     LiveTable<RuleTables> live;
     PagedArray<PdrState> states;
-    PagedArray<Tally> dropped;  // apart from the states: hardly ever asked for
+    PagedArray<Tally> dropped;  // apart from the states: rarely used
     PagedArray<Tally> meters;
     PagedArray<UsageState> usages;
     PagedArray<QuotaState> quota_states;
     struct alignas(64) Looked {
       Tally ns;
     };
-    Looked looked;  // in a line of its own: what workers read often lies around it
+    Looked looked;  // in a cache line of its own: its neighbours are read often by workers
     Sessions sessions;
     std::set<uint64_t> deleted;
     std::unordered_map<uint32_t, uint64_t> seid_of_teid;
     std::unordered_map<uint32_t, uint64_t> seid_of_ue;
     std::unordered_map<uint64_t, uint64_t> seid_of_ue6;
-    std::vector<uint8_t> generations;                // by slot
-    std::array<std::deque<uint32_t>, 2> free_slots;  // [is_uplink]; the longest free goes first
-    std::array<uint32_t, 2> n_slots{};               // ever taken, likewise
+    std::vector<uint8_t> generations;  // by slot
+    std::array<std::deque<uint32_t>, 2>
+        free_slots;  // [is_uplink]; the slot that has been free longest is used first
+    std::array<uint32_t, 2> n_slots{};  // [is_uplink]: slots ever used
     std::deque<uint32_t> free_filters;
     std::deque<uint32_t> free_meters;
     std::deque<uint32_t> free_peers6;
@@ -180,7 +181,7 @@ class SessionTable {
     std::deque<uint32_t> free_quotas;
     std::deque<uint32_t> free_quota_places;
     std::deque<uint32_t> free_numbers;
-    std::vector<uint64_t> seids;  // by the session's number
+    std::vector<uint64_t> seids;  // by session number
     ReportBook reports;
     uint32_t n_watches = 0;
     uint32_t n_watched = 0;
@@ -192,15 +193,16 @@ class SessionTable {
     uint64_t n_rules = 0;
     Value declaration;
   };
-  // A rule comes under a usage rule, or leaves it. `place`: where the latter is watched.
+  // A rule joins or leaves a usage rule. `place`: of the usage rule's watch.
   struct Move {
     uint32_t place = kNone;
     uint64_t seid = 0;
     uint32_t urr = 0;
-    uint32_t rule = 0;      // slot x 2 + uplink
-    bool is_known = false;  // it was the usage rule's already, which is watched from now on
+    uint32_t rule = 0;  // slot x 2 + uplink
+    bool is_known =
+        false;  // it belonged to the usage rule already, which is watched only from now on
   };
-  // What goes with a change, as it was.
+  // What a change removes, as it was before.
   struct Ending {
     uint64_t seid = 0;
     uint32_t number = kNone;
@@ -208,13 +210,13 @@ class SessionTable {
     std::vector<Pdr> pdrs;
     std::vector<std::pair<Urr, std::set<uint32_t>>> urrs;  // with their rules
   };
-  // What changes in the rule tables, for both copies.
+  // The changes to make in both copies of the rule tables.
   struct Edit {
     std::vector<std::pair<uint32_t, Rule>> rules;
     std::vector<std::pair<uint32_t, Filter>> filters;
     std::vector<std::pair<uint32_t, MeterRate>> meters;
     std::vector<std::pair<uint32_t, Peer6>> peers6;
-    std::vector<std::pair<uint32_t, uint32_t>> teids;  // kNone: gone
+    std::vector<std::pair<uint32_t, uint32_t>> teids;  // kNone: remove
     std::vector<std::pair<uint32_t, uint32_t>> ues;
     std::vector<std::pair<uint64_t, uint32_t>> ues6;
     std::vector<uint32_t> taken_slots;
@@ -223,18 +225,19 @@ class SessionTable {
     std::vector<uint32_t> freed_meters;
     std::vector<uint32_t> freed_peers6;
     std::vector<std::pair<uint32_t, Watch>> watches;
-    std::map<uint32_t, Used> read;  // by rule that comes under a usage rule: counted until then
+    std::map<uint32_t, Used> read;  // by rule that joins a usage rule: its count at that time
     std::vector<std::pair<uint32_t, WatchedRule>> watched;
-    std::vector<std::pair<uint32_t, uint16_t>> hold_pkts;  // by the session's number
+    std::vector<std::pair<uint32_t, uint16_t>> hold_pkts;  // by session number
     std::vector<uint32_t> freed_watched;
     std::vector<uint32_t> freed_numbers;
     std::vector<std::pair<uint32_t, Quota>> quotas;
     std::vector<uint32_t> freed_quotas;
     std::vector<uint32_t> freed_quota_places;
     std::set<uint32_t> unwatched;  // places
-    std::vector<Move> joined;      // rules that have counted before
+    std::vector<Move> joined;      // rules with earlier counts
     std::vector<Move> left_over;
-    std::vector<Move> unwatching;  // usage rules that stay; without a rule
+    std::vector<Move>
+        unwatching;  // usage rules that stay but are no longer watched; `rule` is unused
     std::vector<Ending> endings;
     uint64_t version = 0;
   };

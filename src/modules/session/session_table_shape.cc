@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_table_shape.cc - the leaves of a table's sessions in schedulers come and go with their rules.
+// session_table_shape.cc - adds and removes the leaves of a table's sessions in schedulers along
+// with their rules.
 #include <utility>
 
 #include "base/error.h"
@@ -15,7 +16,7 @@ void SessionTable::complete() {
   shaper_.settle(true);
 }
 
-// Whoever comes next gets the same.
+// In reverse order, so that the next session gets the same slots.
 void SessionTable::give_back_slots(const Edit& edit) {
   for (size_t i = edit.taken_slots.size(); i > 0; --i) {
     const uint32_t slot = edit.taken_slots[i - 1];
@@ -23,7 +24,7 @@ void SessionTable::give_back_slots(const Edit& edit) {
   }
 }
 
-// `sessions` have their slots; the others that are leaving go.
+// `sessions` have their slots; sessions in `leaving` that are not among them are removed.
 void SessionTable::stage_shapes(const std::vector<Session>& sessions,
                                 const std::set<uint64_t>& leaving, const std::string& where) {
   std::vector<SessionShaper::Change> changes;
@@ -43,7 +44,7 @@ void SessionTable::stage_shapes(const std::vector<Session>& sessions,
   shaper_.stage(changes, [this](uint32_t slot) { return mark_of_slot(slot); });
 }
 
-// New rules have their slots then, and leaves are there before packets have their marks.
+// Slots are assigned first, and leaves exist before packets carry their marks.
 void SessionTable::take_leaves(std::vector<Session>& sessions, const std::set<uint64_t>& leaving,
                                Edit& edit, const std::string& where) {
   for (Session& session : sessions) take_slots(session, known(session.seid), edit);

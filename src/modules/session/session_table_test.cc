@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_table_test.cc - sessions come, change and go while packets are looked up; from files and
-// commands, through an apply, and into what is saved.
+// session_table_test.cc - sessions are added, changed and removed while packets are looked up; from
+// files and commands, across an apply, and when saved.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -50,7 +50,7 @@ TEST(SessionTable, AFileHasASessionPerLine) {
   const TextFile file(std::string("# users\n\n") + kLine + "\n");
   ModuleHarness harness("session_downlink", {{"file", file.path()}});
   EXPECT_EQ(taken(harness, 0x0a2d0007), 1U);
-  // What came of a file is named in what is saved, not repeated.
+  // Sessions from a file are saved as the file's name, not repeated.
   const Dict saved = harness.module().saved_params();
   EXPECT_EQ(saved.at("file").as_string(), file.path());
   EXPECT_TRUE(saved.at("sessions").as_list().empty());
@@ -146,7 +146,7 @@ TEST(SessionTable, GoesOnThroughAnApply) {
   ModuleHarness same("session_downlink", params, 1, &next);
   EXPECT_EQ(taken(same, kTestUe) + taken(same, 0x0a2d0004), 2U);
   EXPECT_EQ(taken(same, 0x0a2d0003), 0U);
-  // Another declaration takes away what it leaves out; what was done live stays done.
+  // A new declaration removes the sessions it leaves out; live edits stay.
   Environment last;
   last.carry_over(next);
   const Dict others{
@@ -174,7 +174,7 @@ TEST(SessionTable, WhatIsSavedStartsAsItWas) {
   }
 }
 
-// Random edits on the table and on a plain list of sessions: both find the same.
+// Random edits on the table and on a plain list of sessions give the same lookups.
 TEST(SessionTable, ManyEditsLeaveNothingBehind) {
   ModuleHarness harness("session_downlink");
   Rng rng(3);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_table_usage.cc - the part of the table that keeps the books of what was used while rules
-// come and go: quotas that are granted, counts that change hands, and what is told of those that
-// end.
+// session_table_usage.cc - the part of the table that keeps usage right while rules change: quota
+// grants, counts that move between usage rules, and final reports.
 #include <algorithm>
 
 #include "base/error.h"
@@ -12,7 +11,7 @@ namespace {
 
 bool is_none(const Used& used) { return used == Used{}; }
 
-// Without what seems less than nothing: nothing can have been told twice.
+// Clamps negative values to 0.
 Used at_least_none(Used used) {
   for (uint64_t* part : {&used.up_bytes, &used.down_bytes, &used.up_pkts, &used.down_pkts}) {
     if (*part >> 63 != 0) *part = 0;
@@ -31,7 +30,7 @@ std::set<uint32_t> rules_under(const Session& session, uint32_t urr) {
   return rules;
 }
 
-// Places that are freed by the same change count as well: they come free only after it.
+// Places that the same change frees do not help: they become free only afterwards.
 void SessionTable::check_quotas_of(const std::vector<Session>& sessions,
                                    const std::string& where) const {
   uint64_t n = body_->n_quota_places - body_->free_quota_places.size();
@@ -46,9 +45,10 @@ void SessionTable::check_quotas_of(const std::vector<Session>& sessions,
                     "no more fit into one table");
 }
 
-// A quota that is not granted anew goes on with what is left. A new volume takes its place: what
-// was taken since the last report counts for it, which the control plane does not know of yet.
-// Time begins anew, in another place: workers that still have the old one must not start it.
+// A quota that is not granted anew goes on with what is left. A new volume reuses the old one's
+// place: usage since the last report counts towards it, as the control plane does not know of it
+// yet. A new time gets another place and begins afresh: workers that still see the old one must not
+// start it.
 void SessionTable::grant_quotas(Session& session, const Session* old, Edit& edit) {
   for (Urr& urr : session.urrs) {
     const Urr* const was = old == nullptr ? nullptr : old->urr(urr.id);
@@ -77,7 +77,7 @@ void SessionTable::grant_quotas(Session& session, const Session* old, Edit& edit
   }
 }
 
-// Which rules come under `urr` with counts from before, and which ones leave it.
+// Collects the rules that join `urr` with earlier counts, and those that leave it.
 void SessionTable::note_moves(const Session& session, const Session& old, const Urr& urr,
                               Edit& edit) {
   const Urr* const was = old.urr(urr.id);
@@ -87,7 +87,7 @@ void SessionTable::note_moves(const Session& session, const Session& old, const 
   for (const uint32_t rule : now) {
     const bool is_counting = std::ranges::find(old.pdrs, rule >> 1, &Pdr::slot) != old.pdrs.end();
     const bool is_known = was != nullptr && before.contains(rule);
-    // One that stays changes hands only when its usage rule is watched from now on.
+    // A rule that stays matters only if its usage rule is watched from now on.
     if (!is_counting || (is_known && (was_watched || urr.place == kNone))) continue;
     edit.joined.push_back({urr.place, session.seid, urr.id, rule, is_known});
   }
@@ -127,7 +127,7 @@ Used SessionTable::counted(uint32_t rule) const {
   return used;
 }
 
-// Of a watched usage rule, beside what its rules have counted: no report has told so much.
+// Unreported usage of a watched usage rule, apart from what its rules have counted.
 Used SessionTable::carried(uint32_t place) const {
   const UsageState& usage = body_->usages[place];
   Used used{usage.carried_up_bytes.value(), usage.carried_down_bytes.value(),
@@ -149,8 +149,8 @@ Urr& SessionTable::urr_of(const Move& move) const {
   return *std::ranges::find(body_->sessions.at(move.seid).urrs, move.urr, &Urr::id);
 }
 
-// Before workers see the change. What a rule has counted so far is not the usage rule's, or it is,
-// but counts for none of its reports except the last.
+// Called before workers see the change. What a rule has counted so far does not belong to the usage
+// rule it joins; or it does, but only counts for the final report.
 void SessionTable::settle_joined(Edit& edit) {
   for (const Move& move : edit.joined) {
     const Used used = edit.read.try_emplace(move.rule, counted(move.rule)).first->second;
@@ -165,14 +165,16 @@ void SessionTable::settle_joined(Edit& edit) {
   }
 }
 
-// What a rule has counted for a usage rule that it leaves. Where it came under another one by the
-// same change, what that began from: else both would tell what it counts meanwhile.
+// A rule's count at the time it leaves a usage rule. If the same change moves it to another one,
+// this is the count at which that one began: otherwise both would report packets counted in
+// between.
 Used SessionTable::counted_until(uint32_t rule, const Edit& edit) const {
   const auto at = edit.read.find(rule);
   return at != edit.read.end() ? at->second : counted(rule);
 }
 
-// Once no worker has the old rules any more. What a rule has counted stays when it goes.
+// Called once no worker has the old rules any more. A rule's count stays with the usage rule it
+// leaves.
 void SessionTable::settle_left(const Edit& edit) {
   for (const Move& move : edit.left_over) {
     const Used used = counted_until(move.rule, edit);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_table_watch.cc - the part of the table that is about reports: numbers of sessions, rules
-// with thresholds or quotas, and what workers have sent.
+// session_table_watch.cc - the part of the table for reports: session numbers, watched usage rules,
+// and the reports that workers have sent.
 #include <algorithm>
 
 #include "modules/session/session_table.h"
 
 namespace batchplane::session {
 
-// A session that is replaced goes on under its number, and what is held for it stays its own.
+// A session that is replaced keeps its number, and with it the packets held for it.
 void SessionTable::take_number(Session& session, const Session* old, Edit& edit) {
   if (old != nullptr) {
     session.number = old->number;
@@ -36,7 +36,7 @@ void SessionTable::release_watches(const Session& session, Edit& edit) {
   }
 }
 
-// A usage rule that goes on keeps its place, and with it what was used since its last report.
+// A usage rule that stays keeps its place, and with it the usage since its last report.
 uint32_t SessionTable::place_for(const Urr& urr, const Session* old) {
   const Urr* const was = old == nullptr ? nullptr : old->urr(urr.id);
   if (was != nullptr && was->place != kNone) return was->place;
@@ -104,7 +104,7 @@ void SessionTable::collect() {
       book.add(report, seid, pdr);
     }
   }
-  // Rings of modules that went with their pipeline.
+  // Drops the rings of modules whose pipeline is gone.
   std::erase_if(book.rings, [](const auto& ring) { return ring.use_count() == 1; });
 }
 

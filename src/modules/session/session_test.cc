@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_test.cc - what bearers are allowed and what they use, and how sessions are written.
+// session_test.cc - what bearers may send and what they use, and how sessions are written.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -17,7 +17,7 @@ using session::format_session;
 using session::parse_flow_description;
 using session::parse_session;
 
-// The modules of one user's way, all on one table.
+// The modules on one user's path, all on one table.
 struct Way {
   Environment env;
   ModuleHarness downlink;
@@ -40,7 +40,7 @@ struct Way {
     downlink.ctx().n_dropped = downlink.ctx().n_fates = downlink.ctx().n_removed = 0;
     return pkt;
   }
-  // How many of n packets may pass at `now_ns`.
+  // How many of n packets pass at `now_ns`.
   uint32_t passed(const Bytes& frame, uint32_t n, uint64_t now_ns,
                   const std::string& reason = "qer_rate") {
     enforce.set_now_ns(now_ns);
@@ -53,7 +53,7 @@ struct Way {
   Value row() { return enforce.command("list", Dict{{"seid", 1}})["sessions"].as_list().at(0); }
 };
 
-// 100 bytes of frame are 86 bytes of IP: at 688 kbit/s one in a millisecond.
+// A 100-byte frame has 86 IP bytes: at 688 kbit/s that is one packet per millisecond.
 constexpr int kOnePerMs = 688'000;
 constexpr uint64_t kMs = 1'000'000;
 
@@ -62,7 +62,7 @@ TEST(SessionEnforce, KeepsABearersRate) {
                     {Dict{{"id", 1}, {"mbr_down_bps", kOnePerMs}, {"burst_ns", 10'000'000}}}, {1},
                     {}));
   const uint64_t start = 1000 * kMs;
-  // The burst of 10 ms, and the packet that finds the meter exactly at its end.
+  // The burst of 10 ms, and the packet that finds the meter exactly at its limit.
   EXPECT_EQ(way.passed(downlink_frame(), 100, start), 11U);
   EXPECT_EQ(way.passed(downlink_frame(), 10, start + kMs / 2), 0U);
   EXPECT_EQ(way.passed(downlink_frame(), 10, start + 5 * kMs), 5U);
@@ -93,7 +93,7 @@ TEST(SessionEnforce, ARateChangesLiveAndGoesWithItsRule) {
   way.enforce.command("modify",
                       Dict{{"seid", 1}, {"pdrs", List{Dict{{"id", 2}, {"qers", List{}}}}}});
   EXPECT_EQ(in_100_ms(3), 300U);
-  // Whoever gets the place of a limited one is not limited.
+  // A new rule in the slot of a limited one is not limited.
   way.enforce.command("add", with_qers(test_session(), {slow}, {1}, {}));
   EXPECT_NEAR(in_100_ms(3), 100, 1);
   way.enforce.command("delete", Dict{{"seid", 1}});
@@ -130,7 +130,7 @@ TEST(SessionEnforce, ClosedGatesAndFarsThatDrop) {
 TEST(SessionEnforce, CountsUseBySessionAndUsageRule) {
   Way way(test_session());
   EXPECT_EQ(way.passed(downlink_frame(), 3, kMs), 3U);
-  // What pads a frame is not used by anybody.
+  // The frame's padding is not counted as usage.
   Bytes padded = downlink_frame(5000, kTestUe, 40);
   padded.resize(60);
   EXPECT_EQ(way.passed(padded, 2, kMs), 2U);
@@ -283,7 +283,7 @@ TEST(SessionRules, DirectionsLieApartAndNoSlotIsTwoRules) {
       EXPECT_TRUE(seen.insert(slot).second) << slot;
     }
   }
-  // Runs of both fill the whole: nothing is left out between them.
+  // The uplink and downlink runs together leave no gaps.
   EXPECT_LT(*seen.rbegin(), 2 * 1024U);
   constexpr size_t kLineBytes = 64;
   EXPECT_EQ(session::kRunSlots * sizeof(session::PdrState) % kLineBytes, 0U);

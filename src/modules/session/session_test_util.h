@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_test_util.h - a user with two bearers, and modules that share his session.
+// session_test_util.h - a user with two bearers, and modules that share the session.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ inline Dict test_pdr(int id, const char* source, int far) {
   return {{"id", id}, {"source", source}, {"far", far}};
 }
 
-// PDRs: 1 uplink of tunnel 100, 2 downlink default, 3 downlink for what comes from UDP port 5000.
+// PDRs: 1 uplink from tunnel 100, 2 downlink default, 3 downlink from UDP port 5000.
 inline Dict test_session(int64_t seid = 1, int64_t teid = 100, const char* ue = "10.45.0.2") {
   Dict up = test_pdr(1, "access", 0);
   up["teid"] = teid;
@@ -34,7 +34,7 @@ inline Dict test_session(int64_t seid = 1, int64_t teid = 100, const char* ue = 
           {"urrs", List{Dict{{"id", 1}}, Dict{{"id", 2}}}}};
 }
 
-// What the rules of bearer 0 and of bearer 1 down to the user name.
+// Sets the QERs of the downlink rules of bearer 0 and bearer 1.
 inline Dict with_qers(Dict session, const List& qers, const List& on_default,
                       const List& on_special) {
   List pdrs = session["pdrs"].as_list();
@@ -52,7 +52,7 @@ inline Bytes downlink_frame(uint16_t port_src = 53, uint32_t ip_dst = kTestUe,
   return make_frame({.ip_dst = ip_dst, .port_src = port_src, .len_bytes = len_bytes});
 }
 
-// A G-PDU as a peer sends it: `inner` from its IP header on.
+// A G-PDU from a peer; `inner` begins at its IP header.
 inline Bytes gtpu_frame(uint32_t teid, const Bytes& inner, uint8_t type = 255) {
   Bytes frame = make_frame({.ip_src = 0xc0000202,
                             .ip_dst = 0xc0000201,

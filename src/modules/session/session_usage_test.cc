@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_usage_test.cc - whatever rules come, change and go: all that was used is told, and none
-// of it twice.
+// session_usage_test.cc - however rules are added, changed and removed, all usage is reported
+// exactly once.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ TEST(SessionUsage, ADeletedSessionTellsTheRest) {
   const Value ended = answer["ended"].as_list().at(0);
   EXPECT_EQ(ended["seid"].as_int(), 1);
   EXPECT_TRUE(ended["is_deleted"].as_bool());
-  // Of PDRs all that they passed, of URRs what was not reported.
+  // For PDRs all that they passed, for URRs what was not reported yet.
   const List pdrs = ended["pdrs"].as_list();
   ASSERT_EQ(pdrs.size(), 3U);
   EXPECT_EQ(pdrs[0]["pkts"].as_int(), 1);
@@ -53,7 +53,7 @@ TEST(SessionUsage, ADeletedSessionTellsTheRest) {
   EXPECT_GE(reports[1]["end_ns"].as_int(), reports[1]["begin_ns"].as_int());
 }
 
-// A packet that is on its way when its session goes ends, and is in nobody's usage.
+// A packet in flight when its session is removed is dropped and counts for no one.
 TEST(SessionUsage, WhatIsOnItsWayIsNotUsed) {
   UsageRig rig(test_session());
   rig.use(test_mark(2), 3);
@@ -80,7 +80,7 @@ TEST(SessionUsage, AUsageRuleThatGoesTellsTheRest) {
   EXPECT_EQ(ended["urrs"].as_list().at(0)["down_pkts"].as_int(), 2);
   ASSERT_EQ(rig.reports().size(), 1U);
   EXPECT_EQ(rig.reports()[0]["urr"].as_int(), 2);
-  // A detection rule that goes: what it passed stays its usage rule's.
+  // When a PDR is removed, what it passed still belongs to its usage rule.
   const Value gone = rig.modify("pdrs", Dict{{"id", 3}, {"remove", true}});
   EXPECT_EQ(gone["ended"].as_list().at(0)["pdrs"].as_list().at(0)["pkts"].as_int(), 5);
   const Value last = delete_it(rig)["ended"].as_list().at(0)["urrs"].as_list().at(0);
@@ -92,7 +92,7 @@ TEST(SessionUsage, AListWithoutTheSessionAndAPipelineWithoutIt) {
   rig.use(test_mark(2), 3);
   const Value answer = rig.enforce.command("replace", test_session(2, 200, "10.45.0.3"));
   EXPECT_EQ(answer["ended"].as_list().at(0)["urrs"].as_list().at(0)["down_pkts"].as_int(), 3);
-  // What an apply takes away nobody answers for: the reports have it.
+  // No command answers for what an apply removes: the reports have it.
   Environment before;
   ModuleHarness old("session_enforce", {{"sessions", List{test_session()}}}, 1, &before);
   Packet* const pkt = old.make_packet(downlink_frame());
@@ -109,7 +109,7 @@ TEST(SessionUsage, AListWithoutTheSessionAndAPipelineWithoutIt) {
   EXPECT_EQ(reports[0]["down_pkts"].as_int(), 1);
 }
 
-// All that go in one step can be asked for, be they more than are kept otherwise.
+// All reports of one step can be fetched, even if more than are usually kept.
 TEST(SessionUsage, ManyAtOnceAreAllTold) {
   ModuleHarness enforce("session_enforce", {{"synthetic", Dict{{"count", 6000}}}});
   enforce.command("replace", Dict{{"sessions", List{test_session(9000, 90'000, "10.99.0.2")}}});
@@ -118,7 +118,7 @@ TEST(SessionUsage, ManyAtOnceAreAllTold) {
   EXPECT_EQ(told["oldest"].as_int(), 1);
 }
 
-// What passed while rules named usage rules, by the plainest account of it.
+// A simple model: the packets that passed while rules referred to usage rules.
 struct Account {
   std::map<int64_t, std::array<int64_t, 3>> told;  // by URR: up and down bytes, packets
   std::map<int64_t, std::array<int64_t, 3>> used;
@@ -139,9 +139,8 @@ struct Account {
   }
 };
 
-// Bearers join usage rules and leave them, thresholds and quotas come and go, bearers and usage
-// rules are taken away and come back, reports are made in between: the sum of all reports is what
-// was used.
+// Bearers join and leave usage rules, thresholds and quotas change, bearers and usage rules are
+// removed and added again, and reports are made in between: the sum of all reports is the usage.
 TEST(SessionUsage, ReportsAddUpToWhatWasUsed) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Rng rng(seed);
@@ -177,7 +176,7 @@ TEST(SessionUsage, ReportsAddUpToWhatWasUsed) {
       const bool is_free = std::ranges::none_of(named, [](const auto& rules) {
         return std::ranges::find(rules.second, 2) != rules.second.end();
       });
-      // Nobody names it: it may go, and comes back as another.
+      // No PDR refers to it: it may be removed, and added again as a new one.
       if (is_free && rng.below(2) == 0) change["urrs"] = List{Dict{{"id", 2}, {"remove", true}}};
       rig.enforce.command("modify", change);
       if (change.contains("urrs")) rig.modify("urrs", Dict{{"id", 2}});
@@ -189,8 +188,8 @@ TEST(SessionUsage, ReportsAddUpToWhatWasUsed) {
   }
 }
 
-// A worker counts while the session goes, comes and changes: its packets are counted or dropped,
-// and each one that was counted is told.
+// A worker counts while the session is removed, added and changed: its packets are counted or
+// dropped, and all counted ones are reported.
 TEST(SessionUsage, NothingIsLostWhileAWorkerCounts) {
   Quiescence quiescence;
   Environment env;
@@ -237,7 +236,7 @@ TEST(SessionUsage, NothingIsLostWhileAWorkerCounts) {
     control.command("add", watched);
     generation.store(generation.load() % 255 + 1);
     hear();
-    // Each of them is used.
+    // Each round's session is used.
     const uint64_t before = passed_bytes.load();
     while (passed_bytes.load() == before) std::this_thread::yield();
   }

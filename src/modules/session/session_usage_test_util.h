@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_usage_test_util.h - test_session() behind a session_enforce, with packets that carry its
-// rules' marks, and what is told of their use.
+// session_usage_test_util.h - test_session() in a session_enforce, packets with its rules' marks,
+// and the usage reported for them.
 #pragma once
 
 #include "modules/session/session_rules.h"
@@ -9,9 +9,9 @@
 namespace batchplane {
 
 inline constexpr uint64_t kTestMs = 1'000'000;
-inline constexpr int64_t kTestBytes = 86;  // of IP, in a downlink_frame()
+inline constexpr int64_t kTestBytes = 86;  // IP bytes in a downlink_frame()
 
-// The mark of PDR 1, 2 or 3 of the only session, while its slots are of that generation.
+// The mark of PDR 1, 2 or 3 of the only session, for slots of that generation.
 inline uint32_t test_mark(int pdr, uint32_t generation = 1) {
   const uint32_t slot = pdr == 1 ? session::slot_at(0, true)
                                  : session::slot_at(static_cast<uint32_t>(pdr - 2), false);

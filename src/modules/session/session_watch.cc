@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_watch.cc - adds up what rules have counted, compares it with thresholds, and looks
+// session_watch.cc - adds up what rules have counted, compares it with thresholds, and checks
 // whether quotas are used up.
 #include "modules/session/session_watch.h"
 
@@ -8,17 +8,17 @@
 namespace batchplane::session {
 namespace {
 
-constexpr uint64_t kLookNs = 200;  // one, with counts that are in no cache
+constexpr uint64_t kLookNs = 200;  // one check, with counts that are in no cache
 constexpr uint64_t kMaxLooks = 128;
 
-// Counts come and go with rules while workers count: for a moment it may seem less than nothing.
+// Counts come and go with rules while workers count: the difference may be negative for a moment.
 uint64_t rest_of(uint64_t counted, const Tally& carried, const Tally& reported) noexcept {
   const uint64_t rest = counted + carried.value() - reported.value();
   return rest >> 63 != 0 ? 0 : rest;
 }
 bool reaches(uint64_t used, uint64_t threshold) { return threshold != 0 && used >= threshold; }
 
-// Kinds of quotas that are used up and of which that was not told, a bit for each.
+// Bitmap of the kinds of quotas that are used up and were not reported yet.
 uint8_t newly_used_up(const SessionTable& table, const RuleTables& tables, const Watch& watch,
                       uint64_t now_ns) noexcept {
   uint8_t kinds = 0;
@@ -30,7 +30,7 @@ uint8_t newly_used_up(const SessionTable& table, const RuleTables& tables, const
   }
   return kinds;
 }
-// What a report told counts for no quota that is granted later.
+// Usage that a report covered does not count towards quotas granted later.
 void note_reported(const SessionTable& table, const RuleTables& tables, const Watch& watch,
                    uint8_t used_up) noexcept {
   for (uint32_t at = watch.quotas; at != kNone; at = tables.quotas[at].next) {

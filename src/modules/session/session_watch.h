@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_watch.h - looks after usage reporting rules with thresholds or quotas, some at a time.
+// session_watch.h - checks usage reporting rules that have thresholds or quotas, a few at a time.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace batchplane::session {
 
-// What was used since the last report. Any thread.
+// Usage since the last report. Any thread.
 [[nodiscard]] Used used_since_report(const SessionTable& table, const RuleTables& tables,
                                      uint32_t place) noexcept;
 

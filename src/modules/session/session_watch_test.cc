@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_watch_test.cc - usage is reported at its thresholds, once, and none of it twice.
+// session_watch_test.cc - usage is reported at its thresholds, and exactly once.
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
@@ -10,11 +10,11 @@ namespace batchplane {
 namespace session_watch_test {
 
 constexpr uint64_t kMs = 1'000'000;
-// Slots of test_session()'s rules, each of the first generation.
+// Slots of test_session()'s rules, all of the first generation.
 constexpr uint32_t kUp = 1U << 24;
 constexpr uint32_t kDown = 1U << 24 | session::slot_at(0, false);
 constexpr uint32_t kSpecial = 1U << 24 | session::slot_at(1, false);
-constexpr int64_t kBytes = 86;  // of IP, in a downlink_frame()
+constexpr int64_t kBytes = 86;  // IP bytes in a downlink_frame()
 
 Dict with_urr(const Dict& thresholds) {
   Dict session = test_session();
@@ -71,7 +71,7 @@ TEST(SessionWatch, ReportsVolume) {
   EXPECT_EQ(report["down_bytes"].as_int(), 7 * kBytes);
   EXPECT_EQ(report["up_pkts"].as_int(), 3);
   EXPECT_EQ(report["end_ns"].as_int() - report["begin_ns"].as_int(), 2 * int64_t{kMs});
-  // From here on it counts anew.
+  // Counting starts again from here.
   gateway.look();
   EXPECT_EQ(gateway.reports().size(), 1U);
   EXPECT_EQ(gateway.urr()["down_bytes_since_report"].as_int(), 0);
@@ -99,7 +99,7 @@ TEST(SessionWatch, ReportsOneDirectionAndTime) {
   ASSERT_EQ(time.reports().size(), 1U);
   EXPECT_EQ(time.reports()[0]["trigger"].as_string(), "time");
   EXPECT_EQ(time.reports()[0]["down_bytes"].as_int(), kBytes);
-  // Whichever comes first, both begin again.
+  // Whichever threshold is reached first, both start again.
   time.use(kDown, 100);
   time.look(30 * kMs);
   EXPECT_EQ(time.reports(1).at(0)["trigger"].as_string(), "volume");
@@ -107,8 +107,8 @@ TEST(SessionWatch, ReportsOneDirectionAndTime) {
   EXPECT_EQ(time.reports().size(), 2U);
 }
 
-// Rules that join and leave, thresholds that come, change and go: what is reported is what was
-// used under the rule meanwhile.
+// Rules join and leave, thresholds are added, changed and removed: each report covers what was used
+// under the rule meanwhile.
 TEST(SessionWatch, FollowsChanges) {
   Gateway gateway(test_session());
   gateway.use(kDown, 100);
@@ -120,7 +120,8 @@ TEST(SessionWatch, FollowsChanges) {
   gateway.look();
   EXPECT_TRUE(gateway.reports().empty()) << "what was used before is not its";
   gateway.use(kDown, 12);
-  // The special bearer leaves the rule with 4, and what it uses then is not the rule's.
+  // The special bearer leaves the rule after 4 packets; its later packets do not count for the
+  // rule.
   gateway.use(kSpecial, 4);
   const auto special = [&](const List& urrs) {
     gateway.enforce.command("modify",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// tap_cases.cc - with what copies packets is fuzzed and measured.
+// tap_cases.cc - inputs for fuzzing and measuring the modules that copy packets.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

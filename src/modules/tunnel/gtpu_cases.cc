@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// gtpu_cases.cc - with what GTP-U's two ends are fuzzed and measured.
+// gtpu_cases.cc - inputs for fuzzing and measuring GTP-U's two ends.
 #include "cases/users.h"
 
 namespace batchplane::cases {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// vxlan_cases.cc - with what VXLAN's two ends are fuzzed and measured.
+// vxlan_cases.cc - inputs for fuzzing and measuring VXLAN's two ends.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

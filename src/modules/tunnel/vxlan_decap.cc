@@ -198,7 +198,7 @@ class VxlanDecap final : public Module {
   const uint32_t other_gate_;
   ItemBook<Vni> book_;
   LiveTable<VniTable> live_;
-  uint32_t n_gates_ = 1;  // as linked; live entries may name no other gate
+  uint32_t n_gates_ = 1;  // number of linked gates; live entries may name no other
 };
 
 const Register<VxlanDecap> kVxlanDecap{{
