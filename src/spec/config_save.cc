@@ -3,6 +3,9 @@
 #include "spec/config_json.h"
 
 #include <charconv>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "spec/doors.h"
 #include "spec/parts.h"
@@ -49,11 +52,18 @@ Dict engine_value(const EngineSpec& engine) {
   return out;
 }
 
-Dict worker_value(const WorkerSpec& worker) {
-  Dict out{{"name", worker.name}, {"core", core_value(worker.core)}};
-  if (worker.is_shared) out["shared"] = true;
-  if (worker.execution) out["execution"] = execution_value(*worker.execution);
-  return out;
+// A core that an earlier worker has was given out when none was free: pipelines name each core once.
+List workers_value(const std::vector<WorkerSpec>& workers) {
+  List list;
+  std::set<int> taken;
+  for (const WorkerSpec& worker : workers) {
+    const bool has_own = taken.insert(worker.core).second;
+    Dict out{{"name", worker.name}, {"core", core_value(has_own ? worker.core : -1)}};
+    if (worker.is_shared) out["shared"] = true;
+    if (worker.execution) out["execution"] = execution_value(*worker.execution);
+    list.emplace_back(std::move(out));
+  }
+  return list;
 }
 
 Dict module_value(const ModuleSpec& module) {
@@ -105,7 +115,7 @@ Value spec_to_value(const PipelineSpec& as_built) {
       {"version", kPipelineVersion},
       {"name", spec.name},
       {"engine", engine_value(spec.engine)},
-      {"workers", list_value(spec.workers, worker_value)},
+      {"workers", workers_value(spec.workers)},
       {"ports", std::move(ports)},
       {"interfaces", list_value(spec.interfaces, interface_value)},
       {"modules", std::move(modules)},

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import signal
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from waiting import wait_until
 
@@ -18,6 +20,7 @@ __all__ = [
     "Lab",
     "Namespace",
     "clean_environment",
+    "iperf3",
     "missing",
     "ping",
     "steady_pings",
@@ -65,6 +68,19 @@ def wait_listening(host: Namespace, port: int, kind: str = "tcp", timeout_s: flo
         return any(line.split()[1].endswith(wanted) for line in lines)
 
     wait_until(is_listening, f"something listens on {kind} port {port}", timeout_s)
+
+
+def iperf3(client: Namespace, server: str, *words: str) -> dict[str, Any]:
+    """Runs iperf3 against a server on port 5201; the "end" of its report."""
+
+    def report() -> dict[str, Any] | None:
+        told: dict[str, Any] = json.loads(client.run("iperf3", "-c", server, "-J", *words))
+        # A server closes the previous test in its own time, and takes one at a time.
+        return None if "server is busy" in told.get("error", "") else told
+
+    told = wait_until(report, f"iperf3 {' '.join(words)}")
+    assert "error" not in told, told
+    return dict(told["end"])
 
 
 def ping(lab: Lab, host: str, *words: str) -> str:

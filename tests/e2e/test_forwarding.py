@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 from commands import Commands
-from lab import Lab, ping, wait_listening
+from lab import Lab, iperf3, ping, wait_listening
 
 A, B, OWN_A, OWN_B = "10.0.1.2", "10.0.2.2", "10.0.1.1", "10.0.2.1"
 
@@ -80,15 +79,11 @@ def test_files_arrive_byte_for_byte(shared_lab: Lab, shared_router: Commands, fo
 def test_iperf3_tcp_and_udp(shared_lab: Lab, shared_router: Commands) -> None:
     shared_lab.hosts["b"].start("iperf3", "-s", "-p", "5201")
     wait_listening(shared_lab.hosts["b"], 5201)
-    client = ["iperf3", "-c", B, "-p", "5201", "-J"]
-    tcp = json.loads(shared_lab.hosts["a"].run(*client, "-n", "20M"))
+    tcp = iperf3(shared_lab.hosts["a"], B, "-n", "20M")
     # What is still in the sender's buffers at the end does not count as received.
-    assert tcp["end"]["sum_received"]["bytes"] > 10 * 10**6
-    udp = json.loads(
-        shared_lab.hosts["a"].run(*client, "-u", "-b", "20M", "-l", "1200", "-t", "1", "-R")
-    )
-    assert "sum" in udp["end"], udp
-    assert udp["end"]["sum"]["packets"] > 0
+    assert tcp["sum_received"]["bytes"] > 10 * 10**6
+    udp = iperf3(shared_lab.hosts["a"], B, "-u", "-b", "20M", "-l", "1200", "-t", "1", "-R")
+    assert udp["sum"]["packets"] > 0
     # What did not arrive was lost in a kernel's queue, or is counted here.
     balance = shared_router.json("show", "runtime")["balance"]
     assert balance["is_exact"], balance

@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
+#include "spec/config_json.h"
+
 namespace batchplane::app {
 namespace {
 
@@ -43,6 +47,19 @@ TEST(CorePlan, CoresThatAreNamedAreTaken) {
   const CorePlan plan = dealt({0, 1, 2, 3}, spec);
   EXPECT_EQ(spec.workers[1].core, 3);
   EXPECT_EQ(plan.generator_core, 0) << "1 and 3 have workers, 2 a generator of its own";
+}
+
+TEST(CorePlan, WorkersThatShareACoreAreSavedSoThatTheyStartAgain) {
+  PipelineSpec spec;
+  spec.workers = {{"a", -1}, {"b", -1}};
+  dealt({5}, spec);
+  EXPECT_EQ(spec.workers[1].core, 5) << "no core is free";
+  std::vector<ConfigError> errors;
+  const PipelineSpec again = spec_from_value(spec_to_value(spec), errors);
+  for (const ConfigError& error : errors) EXPECT_FALSE(error.where().starts_with("workers"));
+  ASSERT_EQ(again.workers.size(), 2U);
+  EXPECT_EQ(again.workers[0].core, 5);
+  EXPECT_EQ(again.workers[1].core, -1);
 }
 
 }  // namespace
