@@ -32,7 +32,7 @@ class PktStore {
   // Packets in all queues.
   [[nodiscard]] uint32_t size_pkts() const { return size_pkts_; }
   [[nodiscard]] bool is_full() const { return size_pkts_ == nodes_.size(); }
-  // The store is nearly full when less than an eighth of it, or kLastPkts, is free.
+  // The store is nearly full when no more than an eighth of it, and no more than kLastPkts, is free.
   static constexpr uint32_t kLastPkts = 512;
   [[nodiscard]] bool is_nearly_full() const { return size_pkts_ >= nearly_full_pkts_; }
 

@@ -125,7 +125,7 @@ struct InnerData {
 
 // Guaranteed service older than this, missed or received in advance, is forgotten.
 inline constexpr uint64_t kMaxMinLagNs = 100'000'000;
-// A node that was idle or at its ceiling for longer than this accrues no deficit for that time.
+// A node that was idle or at its ceiling for longer than this is owed nothing for that time.
 inline constexpr uint64_t kMaxIdleNs = 2'000'000;
 // A node that has received its minimum waits until its longest packet is due, or for this long. It
 // then sends several packets in a row instead of changing its place for each.

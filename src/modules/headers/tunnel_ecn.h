@@ -11,8 +11,8 @@ inline const DropReason kEcnMismatch{
     "ecn_mismatch", "congestion was marked on a packet that does not know of it (RFC 6040)",
     "look at the tunnel's other end: it must not send such packets as ECN-capable"};
 
-// Copies congestion marks to the inner packet, whose frame begins at `pkt`; false if that one does
-// not support ECN.
+// Copies congestion marks to the inner packet, whose frame begins at `pkt`; false if the outer header
+// says CE and the inner packet does not support ECN.
 [[gnu::noinline]] inline bool carry_ecn(Packet& pkt, uint32_t outer) noexcept {
   const uint32_t l3 = l3_offset_of(pkt);
   if (pkt.len_bytes() < l3 + net::kIpv4Bytes) return true;
