@@ -20,7 +20,7 @@ inline constexpr const char* kDevices = "devices";
 struct Devices {
   std::map<std::string, std::shared_ptr<Device>> by_name;
   std::map<std::string, DeviceSpec> specs;
-  std::set<std::string> refused;  // for a mistake that was told
+  std::set<std::string> refused;  // because of an error that was reported
 };
 
 struct DeviceKind {
@@ -30,9 +30,9 @@ struct DeviceKind {
 };
 [[nodiscard]] const std::vector<DeviceKind>& device_kinds();
 
-// Makes what the pipeline declares, or goes on with the devices of the graph that runs where nothing about
-// them has changed. With `is_check` none has threads. Appends mistakes.
-// Threads stay off the cores of workers, which never sleep, where there are others.
+// Makes the devices that the pipeline declares; devices of the running graph whose declaration has not
+// changed are kept. With `is_check` none has threads. Appends errors.
+// If there are other cores, device threads avoid those of workers, which never sleep.
 void add_devices(const PipelineSpec& spec, Environment& env, const Environment* running,
                  Mistakes& mistakes);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// job.h - one batch of a stage on its way over a device, and who may run it when.
+// job.h - one batch of a stage on its way through a device, and who may run it when.
 //
-// A packet is touched by one thread at a time. Who wants to run a job claims it: one compare-and-swap
-// on its ticket, which also holds the number of the job, so that what is left of an earlier one in
-// some ring claims nothing. A job that nobody has claimed can be taken back and run elsewhere.
+// Only one thread at a time touches a packet. A thread that wants to run a job claims it first, with one
+// compare-and-swap on the job's ticket. The ticket also holds the job's number, so a stale ring entry of
+// an earlier job claims nothing. A job that nobody has claimed can be taken back and run elsewhere.
 #pragma once
 
 #include <atomic>
@@ -16,14 +16,14 @@
 namespace batchplane::offload {
 
 inline constexpr uint32_t kMaxJobPkts = 16'384;
-inline constexpr uint32_t kMaxDepth = 64;  // jobs of a stage under way
+inline constexpr uint32_t kMaxDepth = 64;  // jobs of a stage in flight
 
-// What a packet's drop_reason says between a module's function and where the packet goes on: a gate, or a
-// reason with this bit.
+// Between a module's function and the stage's output, a packet's drop_reason holds its gate, or a drop
+// reason with this bit set.
 inline constexpr uint16_t kDropFate = 0x8000;
 
-// The module whose function a stage's jobs run. Its state has one writer: jobs begin in the order in
-// which they were made, each when the one before it has ended.
+// Runs a module's function on a stage's jobs. The module's state has one writer: jobs begin in the order
+// in which they were made, each after the previous one has ended.
 class Runner {
  public:
   Runner(const ModuleInfo& info, std::unique_ptr<Module> module)
@@ -36,13 +36,14 @@ class Runner {
     return next_job_.load(std::memory_order_acquire) == job;
   }
   void end_turn_of(uint64_t job) { next_job_.store(job + 1, std::memory_order_release); }
-  // Before any job; after an apply numbers go on.
+  // Before the first job; after an apply the numbers continue.
   void begin_with(uint64_t job) { next_job_.store(job, std::memory_order_release); }
 
-  // The function on at most kMaxBatchPkts packets, and each packet's fate. Whose turn it is.
+  // Runs the function on at most kMaxBatchPkts packets and stores each packet's gate or drop reason. Called
+  // by the thread that has claimed the job.
   void run(Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept;
-  // The same with what a device has computed for its kernel. `rewritten`: of a kernel that rewrites its inputs;
-  // false, if one was written by a wrong guess.
+  // The same with the results that a device has computed. `rewritten` is for kernels that rewrite their
+  // inputs; false if a packet was written with a wrong guess.
   bool apply(KernelTable* table, Context& ctx, Packet** pkts, uint32_t n_pkts,
              const uint8_t* results,
              const RewritingKernel::Rewritten* rewritten = nullptr) noexcept;
@@ -66,7 +67,7 @@ struct Job {
     number = job_number;
     set(State::kWaiting);
   }
-  // By a thread that was told of this job as number `n`.
+  // By a thread that got this job as number `n`.
   [[nodiscard]] bool claim(uint64_t n) {
     uint64_t expected = ticket(n, State::kWaiting);
     return ticket_.load(std::memory_order_relaxed) == expected &&
@@ -76,7 +77,7 @@ struct Job {
   [[nodiscard]] bool waits_as(uint64_t n) const {
     return ticket_.load(std::memory_order_acquire) == ticket(n, State::kWaiting);
   }
-  // By who has claimed it and changed nothing: it waits again.
+  // By the thread that claimed it, if it has changed nothing: the job waits again.
   void unclaim() { set(State::kWaiting); }
   void end() { set(State::kDone); }
   [[nodiscard]] State state() const {
@@ -87,15 +88,15 @@ struct Job {
   Runner* runner;
   uint64_t number = 0;
   uint32_t n_pkts = 0;
-  uint32_t n_given = 0;  // handed out
+  uint32_t n_given = 0;  // packets handed out
   uint64_t n_bytes = 0;
   uint64_t submitted_ns = 0;  // set by the stage, before a device gets it
-  uint64_t due_ns = 0;        // the device says that it ends no earlier
-  uint64_t overdue_ns = 0;    // unclaimed by then, it is taken back
-  uint64_t run_ns = 0;        // what it took its device, or the worker, once it has begun
-  bool is_inline = false;     // the stage's worker runs it, a batch at a time, as it hands it out
-  bool is_foreign = false;    // of the stage that an apply replaced
-  uint32_t place = 0;         // of the stage: which of its devices
+  uint64_t due_ns = 0;        // the earliest end that the device predicts
+  uint64_t overdue_ns = 0;    // taken back if still unclaimed by then
+  uint64_t run_ns = 0;        // time that the device, or the worker, spent on it
+  bool is_inline = false;     // run by the stage's worker, a batch at a time, when handed out
+  bool is_foreign = false;    // belongs to the stage that an apply replaced
+  uint32_t place = 0;         // index among the stage's devices
 
  private:
   static uint64_t ticket(uint64_t n, State state) { return n << 2 | static_cast<uint64_t>(state); }

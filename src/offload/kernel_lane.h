@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// kernel_lane.h - jobs of one stage to a device with memory of its own: copied there, computed there, checked
-// and applied here.
+// kernel_lane.h - carries jobs of one stage to a device with its own memory: inputs are copied there and
+// computed there; results are checked and applied on the host.
 //
-// A job is claimed while its packets are copied, and again when results are there. In between it waits like
-// one that nobody has begun, and the worker takes it back when the device fails it.
+// A job is claimed while its packets are copied, and again when its results have arrived. In between it
+// waits like one that has not begun, and the worker takes it back if the device fails.
 #pragma once
 
 #include <array>
@@ -19,36 +19,36 @@
 
 namespace batchplane::offload {
 
-// What is put into a lane for a job.
+// A job's entry in a lane's ring.
 struct LaneEntry {
   Job* job;
   uint64_t number;
-  Runner* runner;  // the job's own is the worker's to change until the job is claimed
+  Runner* runner;  // the worker may change the job's own until the job is claimed
 };
 
 class KernelLane {
  public:
-  // A result is slow when ten times its law has passed, and then the worker runs the batch; by this time
-  // nobody believes in it any more.
+  // After ten times the predicted time the worker runs the batch itself; after this time the device counts
+  // as hung.
   static constexpr uint64_t kLongestBatchNs = 1'000'000'000;
 
-  // Throws ConfigError where the module has no kernel, or the device cannot run it or computes wrong.
-  // `check_one_in`: of so many packets one is computed here, too, and compared.
-  // `quiescence`: of who serves it; may be null.
+  // Throws ConfigError if the module has no kernel, or the device cannot run it or computes wrong results.
+  // `check_one_in`: one packet in so many is also computed on the CPU and compared.
+  // `quiescence`: of the thread that serves the lane; may be null.
   KernelLane(const KernelDevice& device, Runner& runner, uint32_t max_pkts, uint32_t check_one_in,
              const Quiescence* quiescence, const std::string& where);
 
-  // Takes what has come back, or sends the next. False: nothing to do, or see fault().
+  // Applies results that have come back, or sends the next batch. False: nothing to do, or see fault().
   bool serve(SpscRing<LaneEntry>& ring, Context& ctx, uint64_t now_ns) noexcept;
-  // After an edit of the module: results by the table before are computed anew, here, until the device has the
-  // new one. Where it has no room for it, that is its fault(). Control thread.
+  // After an edit of the module: until the device has the new table, results of the old one are computed
+  // again on the CPU. If the device has no room for the new table, fault() says so. Control thread.
   void renew_table();
-  // Once there is one, the device must not be served again.
+  // Once set, the device must not be served again.
   [[nodiscard]] const DeviceFault& fault() const { return fault_; }
-  // As it was measured at the start.
+  // The device's law as measured at the start.
   [[nodiscard]] const BatchLaw& law() const { return law_; }
   [[nodiscard]] uint64_t busy_ns() const { return busy_ns_; }
-  // Batches of which a part was computed here, because a guess or the table was not of now.
+  // Batches that were partly computed on the CPU because a guess was wrong or the table was outdated.
   [[nodiscard]] uint64_t n_outdated() const { return n_outdated_; }
 
  private:
@@ -76,17 +76,17 @@ class KernelLane {
   [[nodiscard]] bool is_trial_right(const std::vector<Kernel::Input>& inputs);
 
   Kernel& kernel_;
-  RewritingKernel* const rewriting_;  // null, or the same
+  RewritingKernel* const rewriting_;  // the kernel if it rewrites its inputs, else null
   const std::unique_ptr<DeviceKernel> device_;
   const uint32_t check_one_in_;
-  uint32_t next_check_ = 0;  // packets until the next one that is compared
+  uint32_t next_check_ = 0;  // packets until the next one to compare
   std::vector<uint8_t> check_room_;
   bool was_guess_wrong_ = false;
   uint64_t n_outdated_ = 0;
   std::array<Flight, DeviceKernel::kSlots> flights_{};  // from head_ to tail_
   uint32_t head_ = 0;
   uint32_t tail_ = 0;
-  uint64_t free_ns_ = 0;  // when the last results came
+  uint64_t free_ns_ = 0;  // when the last results arrived
   uint64_t busy_ns_ = 0;
   DeviceFault fault_;
   std::atomic<bool> has_no_room_{false};  // for a table

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stage.h - a module on a device: takes packets like a queue, sends them over a device in batches of up to
-// kMaxJobPkts, and gives them out in the order in which they came.
+// stage.h - a module on a device: takes packets like a queue, sends them through a device in batches of up
+// to kMaxJobPkts, and hands them out in their order of arrival.
 #pragma once
 
 #include <array>
@@ -19,12 +19,12 @@ extern const DropReason kRefused;
 
 namespace batchplane::offload {
 
-// Instead of the name of a device: the stage's own worker.
+// In place of a device name: the stage's own worker.
 inline constexpr const char* kInline = "inline";
 
 [[nodiscard]] std::vector<ParamSpec> stage_params();
 
-// Jobs under way, oldest first. Owner: the stage's worker.
+// Jobs in flight, oldest first. Owner: the stage's worker.
 class JobQueue {
  public:
   [[nodiscard]] bool empty() const { return head_ == tail_; }
@@ -34,7 +34,7 @@ class JobQueue {
   Job* pop() { return jobs_[head_++ % kSlots]; }
 
  private:
-  // Its own, and, after an apply, those of the stage before and what that one was collecting.
+  // Its own and, after an apply, those of the previous stage and the batch that it was forming.
   static constexpr uint32_t kSlots = 4 * kMaxDepth;
   std::array<Job*, kSlots> jobs_{};
   uint32_t head_ = 0;
@@ -43,24 +43,24 @@ class JobQueue {
 
 inline constexpr uint32_t kMaxPlaces = 7;  // six devices, and inline
 
-// Where a stage's packets go: shares of its places, which add up to 1, and packets of a batch on each.
+// Where a stage's packets go: the share of each place (they add up to 1) and its packets per batch.
 struct Placing {
   std::array<double, kMaxPlaces> share{};
   std::array<uint32_t, kMaxPlaces> batch_pkts{};
   uint64_t age_limit_ns = 0;
-  double refused = 0;  // of what comes: dropped at the entry, because no device has time for it
+  double refused = 0;  // share dropped at the entry because no device has time for it
 };
 
-// What the worker of a stage counts; anybody may read it.
+// Counters of the stage's worker; any thread may read them.
 struct StageCounts {
   std::atomic<uint64_t> jobs[exec::kCauses]{};
   std::atomic<uint64_t> pkts{0};
   std::atomic<uint64_t> refused_pkts{0};
   std::atomic<uint64_t> inline_pkts{0};
-  std::atomic<uint64_t> taken_back_jobs{0};  // its device had not begun them in time
-  std::atomic<uint64_t> job_ns{0};  // sum over jobs, from submission until they are given out
-  std::atomic<uint64_t> bytes{0};   // of the first packet of each job, times its packets
-  // By place, of jobs that are done: what they took the device, or the worker.
+  std::atomic<uint64_t> taken_back_jobs{0};  // not begun by their device in time
+  std::atomic<uint64_t> job_ns{0};           // sum over jobs, from submission until handed out
+  std::atomic<uint64_t> bytes{0};            // length of each job's first packet, times its packets
+  // By place, of finished jobs: time that the device or the worker spent.
   struct Done {
     std::atomic<uint64_t> jobs{0};
     std::atomic<uint64_t> pkts{0};
@@ -77,7 +77,7 @@ class Stage final : public FeederQueue {
  public:
   static constexpr uint32_t kDefaultBatchPkts = 256;
 
-  // `of`: the kind of module whose function runs on devices.
+  // `of`: the module kind whose function runs on devices.
   Stage(const Args& args, const ModuleInfo& of);
   ~Stage() override;
 
@@ -104,7 +104,7 @@ class Stage final : public FeederQueue {
   [[nodiscard]] uint32_t max_batch_pkts() const { return max_batch_pkts_; }
   [[nodiscard]] uint32_t n_places() const { return static_cast<uint32_t>(places_.size()); }
   [[nodiscard]] const std::string& kind() const { return runner_->info().kind; }
-  // What its batches take there; null where nobody has given or measured it.
+  // The law of its batches there; null if neither given nor measured.
   [[nodiscard]] const BatchLaw* law_on(const Device& device) const;
   // Null: the stage's own worker.
   [[nodiscard]] const Device* device_at(uint32_t place) const {
@@ -112,13 +112,13 @@ class Stage final : public FeederQueue {
   }
 
  private:
-  // Where its jobs may go. Without a device: the stage's own worker.
+  // The places that its jobs may go to; with no device, only the stage's own worker.
   struct Place {
     std::string name;
     std::shared_ptr<Device> device;
     Lane* lane = nullptr;
   };
-  // A device that lost jobs is not given any for a while, twice as long each time.
+  // A device that lost jobs gets none for a while, twice as long each time.
   struct Trust {
     uint64_t avoided_until_ns = 0;
     uint64_t next_pause_ns = 0;
@@ -126,7 +126,7 @@ class Stage final : public FeederQueue {
   static constexpr uint64_t kFirstPauseNs = 10'000'000;
   static constexpr uint64_t kLongestPauseNs = 1'000'000'000;
 
-  // `own`: what stands under `device`.
+  // `own`: the value of the module's `device` key.
   Stage(const Args& args, const Args& own, const ModuleInfo& of);
   void add_place(const std::string& name, const Args& args);
   [[nodiscard]] uint32_t place_named(const std::string& name) const;
@@ -160,26 +160,26 @@ class Stage final : public FeederQueue {
   const uint32_t max_batch_pkts_;
   const uint32_t depth_;
   const bool is_idle_hold_;
-  // The control thread writes them one by one; a batch more or less by the old ones does no harm.
+  // Written one by one by the control thread; a batch that still uses old values does no harm.
   std::array<std::atomic<double>, kMaxPlaces> share_{};
   std::array<std::atomic<uint32_t>, kMaxPlaces> batch_pkts_{};
   std::atomic<uint64_t> age_limit_ns_;
   std::atomic<double> refused_{0};
-  std::vector<double> refused_due_;  // by worker: parts of packets
-  // Packets given to each place over its share: the least is next. Who had none for a while begins where the
-  // others are.
+  std::vector<double> refused_due_;  // by worker: fractions of packets due to be refused
+  // Packets given to each place, divided by its share: the place with the least is next. A place that had
+  // none for a while starts level with the others.
   std::array<double, kMaxPlaces> pass_{};
   double virtual_pass_ = 0;
 
   std::vector<std::unique_ptr<Job>> jobs_;
-  std::vector<std::unique_ptr<Job>> foreign_jobs_;  // of the stage before
-  std::vector<Job*> idle_;                          // reserved: never grows on the data path
+  std::vector<std::unique_ptr<Job>> foreign_jobs_;  // of the previous stage
+  std::vector<Job*> idle_;                          // reserved, so it never grows on the data path
   JobQueue under_way_;
   Job* forming_ = nullptr;
   uint32_t forming_place_ = 0;
-  uint64_t forming_since_ns_ = exec::kNeverNs;  // the oldest task entry in there
+  uint64_t forming_since_ns_ = exec::kNeverNs;  // the oldest task-entry time among its packets
   uint64_t next_number_ = 0;
-  std::atomic<uint64_t> inside_pkts_{0};  // out of the rings, and not given out
+  std::atomic<uint64_t> inside_pkts_{0};  // taken from the rings and not yet handed out
   bool is_draining_ = false;
   StageCounts counts_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stage_test_util.h - a whole engine around one stage, and what became of each packet.
+// stage_test_util.h - a whole engine around one stage, with a record of where each packet went.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,17 +23,17 @@ namespace stage_test {
 inline constexpr uint32_t kFrameBytes = 64;
 inline constexpr uint32_t kLongInputBytes = 3000;
 
-// What the modules below see; one test at a time.
+// State shared with the modules below; for one test at a time.
 struct World {
-  uint64_t limit_pkts = 0;  // that the input brings
+  uint64_t limit_pkts = 0;  // packets from the input in all
   uint32_t burst_pkts = 32;
   uint64_t n_made = 0;
   uint64_t n_worked = 0;
-  uint64_t n_here = 0;  // of these, those that no device has computed
+  uint64_t n_here = 0;  // packets that no device has computed
   bool was_in_order = true;
   bool was_right = true;
-  bool has_long_inputs = false;  // more of them than there is room for on a device
-  std::vector<uint32_t> out[3];  // numbers of packets, by way out
+  bool has_long_inputs = false;  // more bytes than a device has room for
+  std::vector<uint32_t> out[3];  // packet numbers, by output
 };
 inline World world;
 
@@ -43,7 +43,7 @@ inline uint32_t number_of(Packet* pkt) {
   return number;
 }
 
-// Numbers its packets.
+// A source that numbers its packets.
 class TestIn final : public Module {
  public:
   explicit TestIn(const Args& /*args*/) {}
@@ -76,8 +76,8 @@ class TestOut final : public Module {
 
 inline const DropReason kSeventh{"test_seventh", "a packet that a test drops", "none"};
 
-// Every seventh packet is dropped, every third takes gate 1; bytes are changed, and counted in order.
-// The kernel: the number, and the length and what an edit has set.
+// Drops every seventh packet and sends every third to gate 1; changes bytes, and counts them in order.
+// Its kernel computes the number, the length and the value that an edit has set.
 class TestTable final : public KernelTable {
  public:
   explicit TestTable(uint32_t added) : added_(added) {}
@@ -209,7 +209,7 @@ inline DeviceSpec simulated(uint32_t threads, double batch_ns, double pkt_ns,
 }
 inline DeviceSpec cores(uint32_t threads) { return {"cpu", "cores", {{"threads", threads}}}; }
 
-// The lines in which a pipeline is refused.
+// The error lines of a pipeline that is refused.
 inline std::string refusal(const PipelineSpec& spec);
 
 struct Rig {
@@ -249,7 +249,7 @@ struct Rig {
                               << " dropped, " << b.held_pkts << " held";
     EXPECT_EQ(b.in_pkts, world.n_made);
   }
-  // All packets left, each once, in order, where they belong.
+  // Checks that every packet left once, in order, at the right output.
   void expect_all() {
     expect_balance();
     EXPECT_TRUE(world.was_in_order);

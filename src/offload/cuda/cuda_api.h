@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cuda_api.h - the functions of NVIDIA's driver that are used here, found at run time: no package of it is
-// needed to build or to run without one.
+// cuda_api.h - the functions of NVIDIA's driver that are used here, looked up at run time: no NVIDIA package
+// is needed to build, or to run without a GPU.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace batchplane::offload::cu {
 
-// Names and numbers are those of the driver's interface, which keeps them.
+// Names and numbers are those of the driver's interface, which is stable.
 using DeviceId = int32_t;
 using Address = uint64_t;  // in the device's memory
 using ContextId = struct GpuContextTag*;
@@ -22,11 +22,10 @@ inline constexpr int32_t kNotReady = 600;
 inline constexpr uint32_t kHostMapped = 2;
 inline constexpr uint32_t kStreamNonBlocking = 1;
 inline constexpr uint32_t kEventNoTiming = 2;
-inline constexpr int32_t kErrorLog =
-    5;  // where to write what is wrong with a text, and the room there
+inline constexpr int32_t kErrorLog = 5;  // the compiler's error log and its size
 inline constexpr int32_t kErrorLogBytes = 6;
 
-// One line a function: its name here, its name in the library, what it takes. All give an error.
+// One line per function: its name here, its name in the library, its parameters. All return an error code.
 #define BATCHPLANE_CUDA_FUNCTIONS(F)                                                             \
   F(init, "cuInit", (uint32_t flags))                                                            \
   F(driver_version, "cuDriverGetVersion", (int32_t * version))                                   \
@@ -68,10 +67,10 @@ struct Api {
 #undef BATCHPLANE_CUDA_MEMBER
 };
 
-// Those of libcuda.so.1, which stays loaded and has been begun with; throws ConfigError where there is none.
-// Control thread.
+// The functions of libcuda.so.1, loaded and initialised at the first call; throws ConfigError if there is
+// none. Control thread.
 [[nodiscard]] const Api& loaded_api();
-// Others in their place, for tests; null: the library again.
+// Replaces them, for tests; null: the library again.
 void use_api(const Api* api);
 
 }  // namespace batchplane::offload::cu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cuda_device.h - an NVIDIA GPU by name, and its watts.
+// cuda_device.h - an NVIDIA GPU chosen by name, and its power draw.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace batchplane::offload {
 
-// A part of its name, or its number among those of this machine; empty: the first.
+// Part of a GPU's name, or its number on this machine; empty: the first GPU.
 struct CudaChoice {
   std::string device;
 };
@@ -24,7 +24,7 @@ class CudaDevice final : public KernelDevice, public std::enable_shared_from_thi
   ~CudaDevice() override;
 
   [[nodiscard]] const cu::Api& api() const { return api_; }
-  // The calling thread's calls are meant for it from now on.
+  // Makes this GPU's context current in the calling thread.
   [[nodiscard]] int32_t use() const noexcept { return api_.context_use(context_); }
   [[nodiscard]] const std::string& name() const override { return name_; }
   [[nodiscard]] std::optional<double> watts() const override;
@@ -40,7 +40,7 @@ class CudaDevice final : public KernelDevice, public std::enable_shared_from_thi
   std::string bus_;
 };
 
-// All there are: [{device, driver, bus}], and watts of those with a sensor. Throws ConfigError.
+// All GPUs: [{device, driver, bus}], with watts if there is a sensor. Throws ConfigError.
 [[nodiscard]] List list_cuda_devices();
 
 }  // namespace batchplane::offload

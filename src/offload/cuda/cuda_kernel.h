@@ -11,8 +11,8 @@ namespace batchplane::offload {
 
 namespace cu {
 
-// Memory of the device, of the host, and what else has to be given back. Who destroys it has made the
-// device the calling thread's.
+// Device memory, host memory and other resources to release. The destructor needs the device's context to
+// be current in the calling thread.
 template <class T>
 class Owned {
  public:
@@ -37,11 +37,11 @@ class Owned {
 
 }  // namespace cu
 
-// Two launches may overlap. Places and results stay in memory of the host, which the GPU reads and writes
-// itself; so do the bytes of a small batch, for which a copy would take longer than the rest.
+// Two launches may overlap. Places and results stay in host memory, which the GPU reads and writes
+// directly; so do the bytes of a small batch, for which a copy would take longer than all the rest.
 class CudaKernel final : public DeviceKernel {
  public:
-  // As KernelDevice::make_kernel().
+  // See KernelDevice::make_kernel().
   CudaKernel(std::shared_ptr<const CudaDevice> device, Kernel& kernel, uint32_t max_pkts,
              const Quiescence* quiescence, const std::string& where);
   ~CudaKernel() override;
@@ -53,14 +53,14 @@ class CudaKernel final : public DeviceKernel {
     explicit GpuTable(std::shared_ptr<const CudaDevice> gpu) : device(std::move(gpu)) {}
     ~GpuTable() override { (void)device->use(); }
 
-    // The last one outlives all else of its kernel.
+    // Outlives all other members of its kernel.
     const std::shared_ptr<const CudaDevice> device;
     cu::Owned<cu::Address> words;
     cu::Owned<cu::Address> scratch[kSlots];
   };
   struct Buffers {
     cu::Owned<cu::Address> bytes;  // of the GPU
-    // Of the host: bytes, places, results, and bytes that come back; and where the GPU sees them.
+    // Host memory for bytes, places, results and rewritten bytes, and their addresses on the GPU.
     cu::Owned<void*> staged[4];
     cu::Address seen[4] = {};
     cu::Owned<cu::StreamId> stream;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// fake_cuda_test_util.h - a driver whose GPU runs the kernel of stage_test_util.h, and fails where a test wants.
+// fake_cuda_test_util.h - a driver whose GPU runs the kernel of stage_test_util.h and fails on demand.
 #pragma once
 
 #include <cstdlib>
@@ -13,16 +13,16 @@
 namespace batchplane::offload {
 namespace fake_cu {
 
-// Launches are counted from when the test begins to count.
+// Launches are counted from the last reset.
 struct Faults {
   int32_t n_gpus = 1;
   bool is_bad_text = false;
   size_t most_bytes = SIZE_MAX;  // of an allocation on the GPU
-  uint32_t fail_launch_at = 0;   // this one is refused
-  uint32_t fail_batch_at = 0;    // this one ends with an error
-  uint32_t hang_from = 0;        // from this one on, none ends
-  uint32_t wrong_from = 0;       // results are not what they should be
-  uint32_t n_polls = 0;          // that a batch takes
+  uint32_t fail_launch_at = 0;   // launch that is refused
+  uint32_t fail_batch_at = 0;    // launch that ends with an error
+  uint32_t hang_from = 0;        // launches from this one on never end
+  uint32_t wrong_from = 0;       // launches from this one on give wrong results
+  uint32_t n_polls = 0;          // polls until a batch is done
 };
 
 struct State {
@@ -30,12 +30,12 @@ struct State {
   Faults faults;
   uint32_t n_launches = 0;
   uint32_t n_copies = 0;  // of batches
-  uint32_t n_users = 0;   // of the context, which takes what is in it along
+  uint32_t n_users = 0;   // of the context, which frees its contents with it
   std::set<void*> objects;
 };
 inline State state;
 inline thread_local bool has_context = false;
-// As the driver: memory of the GPU is used by launches alone.
+// As with the driver, only launches touch GPU memory.
 struct Ending {
   uint32_t n_polls = 0;
   int32_t error = 0;
@@ -184,7 +184,7 @@ inline cu::Api table() {
   return api;
 }
 
-// While it lives, the driver is this one.
+// Replaces the driver during its lifetime.
 class Fake {
  public:
   explicit Fake(const Faults& faults = {}) {
@@ -193,14 +193,14 @@ class Fake {
   }
   ~Fake() {
     cu::use_api(nullptr);
-    // The context, and what a GPU may still write to.
+    // The context, and memory that a GPU may still write to.
     for (void* object : state.objects) std::free(object);
     state.objects.clear();
   }
   Fake(const Fake&) = delete;
   Fake& operator=(const Fake&) = delete;
 
-  // What goes wrong from now on; launches are counted anew.
+  // Sets the faults to inject and resets the launch count.
   static void set(const Faults& faults) {
     const std::scoped_lock lock(state.mutex);
     state.faults = faults;

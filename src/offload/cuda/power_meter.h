@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// power_meter.h - what a GPU draws, by NVIDIA's management library, found at run time.
+// power_meter.h - a GPU's power draw from NVIDIA's management library (NVML), loaded at run time.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace batchplane::offload::cu {
 
-// Of the GPU at this place of the PCI bus, as its sensor says: a mean of its last second on recent ones.
-// Nothing where there is no library or no sensor. Control thread: it takes up to milliseconds.
+// Reading of the sensor of the GPU at this PCI address: on recent GPUs, the mean of the last second. Empty
+// without the library or a sensor. Control thread: a call may take milliseconds.
 [[nodiscard]] std::optional<double> watts_of(const std::string& bus);
 
 }  // namespace batchplane::offload::cu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// device_kernel.cc - batches on their way to a device with memory of its own, and the table that they are
-// computed by: copied there by whoever edits it, while launches go on with the one before.
+// device_kernel.cc - batches on their way to a device with its own memory, and the table that the kernel
+// uses: the thread that edits it copies it there, while launches still use the previous one.
 #include "offload/kernel/device_kernel.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kAlignBytes = 4;
 
-// There may be keys in it.
+// The memory may hold keys.
 struct WipedWords {
   ~WipedWords() { explicit_bzero(words.data(), words.size() * sizeof words[0]); }
   std::vector<uint32_t> words;
@@ -36,7 +36,7 @@ void DeviceKernel::renew_table(Kernel& kernel, const std::string& where) {
   if (from == nullptr || from->number() == current_table().number) return;
   const WipedWords held{from->words()};
   const std::vector<uint32_t>& words = held.words;
-  // An argument has to be some buffer, also of kernels that need no room.
+  // An argument must be a buffer even if the kernel needs no room.
   const size_t scratch_bytes =
       items_of(max_pkts_) * std::max(1U, from->scratch_words()) * sizeof(uint32_t);
   int32_t error = 0;

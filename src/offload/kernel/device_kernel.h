@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// device_kernel.h - a module's kernel on a device with memory of its own: what all such devices have alike.
+// device_kernel.h - a module's kernel on a device with its own memory: the part common to all devices.
 #pragma once
 
 #include <array>
@@ -13,49 +13,49 @@
 
 namespace batchplane::offload {
 
-// What went wrong on a device, for one line.
+// A device error, reported in one line.
 struct DeviceFault {
   const char* what = nullptr;
-  int32_t code = 0;  // of the driver; 0: none
+  int32_t code = 0;  // the driver's; 0: none
 };
 
-// A module's kernel with room for a few batches at once. What is written here lies in memory that the
-// device can read by itself; what it computes with is its own. Nothing here waits for the device.
+// A module's kernel with room for a few batches at once. Inputs are written to host memory that the
+// device can read; it computes in its own memory. No function here waits for the device.
 class DeviceKernel {
  public:
-  static constexpr uint32_t kSlots = 2;  // one is filled while the other is computed
+  static constexpr uint32_t kSlots = 2;  // one is filled while the other is being computed
   static constexpr uint32_t kMeanBytes = 2048;
 
-  // `quiescence`: of who launches; may be null.
+  // `quiescence`: of the launching thread; may be null.
   DeviceKernel(Kernel& kernel, uint32_t max_pkts, const Quiescence* quiescence);
   virtual ~DeviceKernel() = default;
   DeviceKernel(const DeviceKernel&) = delete;
   DeviceKernel& operator=(const DeviceKernel&) = delete;
 
-  // For launches from now on. Throws ConfigError where there is no room. Control thread.
+  // Sets the table for later launches. Throws ConfigError if there is no room. Control thread.
   void renew_table(Kernel& kernel, const std::string& where);
 
-  // A batch begins in slot `slot`.
+  // Starts a batch in slot `slot`.
   void clear(uint32_t slot) noexcept;
-  // Copies its next input; false: there is no room.
+  // Copies the batch's next input; false: no room.
   [[nodiscard]] bool add(uint32_t slot, Kernel::Input input) noexcept;
-  // The same of what the kernel writes there.
+  // The same for an input that the kernel will rewrite.
   [[nodiscard]] bool add(uint32_t slot, RewritingKernel& kernel, Packet& pkt) noexcept;
   [[nodiscard]] uint32_t n_added(uint32_t slot) const { return slots_[slot].n; }
-  // Sends what was added on its way. False: see fault().
+  // Launches the batch. False: see fault().
   [[nodiscard]] bool launch(uint32_t slot) noexcept {
-    return slots_[slot].n == 0 || begin(slot);  // else its first packet alone is too long
+    return slots_[slot].n == 0 || begin(slot);  // empty if even the first packet is too long
   }
   enum class State : uint8_t { kRunning, kDone, kFailed };
   [[nodiscard]] virtual State poll(uint32_t slot) noexcept = 0;
   [[nodiscard]] const uint8_t* results(uint32_t slot) const { return slots_[slot].results; }
-  // Of a kernel that rewrites its inputs: the i-th, and what became of it.
+  // For a kernel that rewrites its inputs: the i-th one as rewritten.
   [[nodiscard]] RewritingKernel::Rewritten rewritten(uint32_t slot, uint32_t i) const {
     const Slot& of = slots_[slot];
     const Place place = of.places[i];
     return {{of.bytes + place.at, place.n_bytes}, of.returned + place.at};
   }
-  // Which table the batch was computed by; 0: there is none.
+  // The number of the table that the batch was computed with; 0: none.
   [[nodiscard]] uint64_t table_number(uint32_t slot) const { return slots_[slot].table_number; }
   [[nodiscard]] DeviceFault fault() const { return fault_; }
 
@@ -72,18 +72,18 @@ class DeviceKernel {
     uint64_t number = 0;
     uint32_t most_input_bytes = ~0U;
   };
-  // Where the device's memory for one batch is seen from here, and what is in it.
+  // The memory of one batch as the host sees it, and its contents.
   struct Slot {
     uint8_t* bytes = nullptr;
     Place* places = nullptr;
     uint8_t* results = nullptr;
-    uint8_t* returned = nullptr;  // bytes as they have become, of kernels that rewrite them
+    uint8_t* returned = nullptr;  // rewritten bytes, for kernels that rewrite inputs
     uint32_t n = 0;
     uint32_t n_bytes = 0;
-    const Table* table = nullptr;  // until the launch
+    const Table* table = nullptr;  // reserved until the launch
     uint64_t table_number = 0;
   };
-  // A table on the device; null, and why: it has no room. Control thread.
+  // A table on the device; null, with the reason, if there is no room. Control thread.
   virtual std::unique_ptr<Table> make_table(const std::vector<uint32_t>& words,
                                             size_t scratch_bytes, int32_t& error) = 0;
   virtual bool begin(uint32_t slot) noexcept = 0;
@@ -91,16 +91,16 @@ class DeviceKernel {
 
   [[nodiscard]] bool failed(int32_t code, const char* what) noexcept;
   [[nodiscard]] const Table& current_table() const { return *tables_.current(); }
-  // Where launches have ended.
+  // Finds the launches that have ended.
   [[nodiscard]] Table& current_table() { return *tables_.current(); }
-  // Work items of a launch of n packets: whole groups.
+  // Work items of a launch of n packets, rounded up to whole groups.
   [[nodiscard]] size_t items_of(uint32_t n) const { return (n + group_ - 1) / group_ * group_; }
 
   const uint32_t max_pkts_;
   const uint32_t room_bytes_;
   const uint32_t result_bytes_;
   const bool rewrites_;
-  size_t group_ = 1;  // work items of a group
+  size_t group_ = 1;  // work items per group
   std::array<Slot, kSlots> slots_;
 
  private:
@@ -110,7 +110,7 @@ class DeviceKernel {
   DeviceFault fault_;
 };
 
-// A device that can take kernels.
+// A device that can run kernels.
 class KernelDevice {
  public:
   KernelDevice() = default;
@@ -119,9 +119,9 @@ class KernelDevice {
   KernelDevice& operator=(const KernelDevice&) = delete;
 
   [[nodiscard]] virtual const std::string& name() const = 0;
-  // What it draws, where it has a sensor that can be read. Control thread.
+  // Power draw, if there is a sensor that can be read. Control thread.
   [[nodiscard]] virtual std::optional<double> watts() const { return std::nullopt; }
-  // Throws ConfigError: what the compiler says, or too little memory.
+  // Throws ConfigError with the compiler's message, or when memory is too small.
   [[nodiscard]] virtual std::unique_ptr<DeviceKernel> make_kernel(
       Kernel& kernel, uint32_t max_pkts, const Quiescence* quiescence,
       const std::string& where) const = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// any_device_test_util.h - a device with memory of its own, for tests: OpenCL's where there is one, else a GPU
-// by NVIDIA's driver.
+// any_device_test_util.h - a device with its own memory, for tests: an OpenCL device if there is one, else a
+// CUDA GPU.
 #pragma once
 
 #include <cstdlib>
@@ -14,7 +14,7 @@
 
 namespace batchplane::offload {
 
-// Null, and the test is skipped, where this machine has none. BATCHPLANE_TEST_DEVICE: opencl or cuda alone.
+// If this machine has none, null, and the test is skipped. BATCHPLANE_TEST_DEVICE: only opencl or only cuda.
 inline std::shared_ptr<const KernelDevice> any_device(std::string& why) {
   const char* const wanted = std::getenv("BATCHPLANE_TEST_DEVICE");
   const std::string only = wanted == nullptr ? "" : wanted;
@@ -34,7 +34,7 @@ inline std::shared_ptr<const KernelDevice> any_device(std::string& why) {
   return made("cuda", [] { return std::make_shared<const CudaDevice>(CudaChoice{}, "devices.x"); });
 }
 
-// As pipelines have it.
+// As in a pipeline.
 inline std::string kind_of_any_device() {
   std::string why;
   const auto device = any_device(why);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_way_test_util.h - one end of IPsec tunnels, whose batches go over devices or are run by the worker, as a
-// test says.
+// esp_way_test_util.h - one end of IPsec tunnels; tests choose whether batches go through devices or are run
+// by the worker.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ using opencl_modules_test::Side;
 
 inline constexpr uint32_t kMostPkts = 2048;
 
-// A frame, and the SA that it is for.
+// A frame and its SA.
 struct Sent {
   Bytes frame;
   uint32_t id = 0;
@@ -33,7 +33,7 @@ inline Dict sa_of(uint32_t id, const std::string& suite, Dict more = {}) {
   return more;
 }
 inline Dict params_of(const List& sas) { return {{"sas", sas}, {"test_keys", true}}; }
-// Of the other end.
+// SAs of the other end.
 inline Dict receiving(const Dict& params) {
   List sas;
   for (const Value& item : params.at("sas").as_list()) {
@@ -56,13 +56,13 @@ class Way {
   Way(const Way&) = delete;
   Way& operator=(const Way&) = delete;
 
-  // Every packet is computed here, too, and compared.
+  // Every packet is also computed on the CPU and compared.
   void add_device(const std::shared_ptr<const KernelDevice>& device) {
     lanes_.push_back(
         std::make_unique<KernelLane>(*device, side.runner, kMostPkts, 1, nullptr, "devices.x"));
     rings_.push_back(std::make_unique<SpscRing<LaneEntry>>(64));
   }
-  // What the control thread does.
+  // An edit by the control thread.
   void command(const std::string& verb, const Value& args) {
     side.runner.module().command(verb, args);
     for (const auto& lane : lanes_) lane->renew_table();
@@ -74,7 +74,7 @@ class Way {
     rings_[lane]->enqueue(&entry, 1);
     return job;
   }
-  // By the worker, when the lanes have come so far.
+  // Run by the worker once the lanes have reached this batch.
   Job& run_here(const std::vector<Sent>& all) {
     Job& job = make(all);
     take_back(job);
@@ -98,7 +98,7 @@ class Way {
   void finish() {
     while (!side.runner.is_turn_of(jobs_.size()) && !testing::Test::HasFailure()) serve();
   }
-  // What left, of all batches in their order.
+  // Output of all batches, in order.
   [[nodiscard]] std::vector<Bytes> left() const {
     std::vector<Bytes> frames;
     for (const auto& job : jobs_) {

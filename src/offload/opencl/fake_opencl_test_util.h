@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// fake_opencl_test_util.h - an OpenCL that runs the kernel of stage_test_util.h, and fails where a test wants.
+// fake_opencl_test_util.h - an OpenCL library that runs the kernel of stage_test_util.h and fails on demand.
 #pragma once
 
 #include <algorithm>
@@ -17,18 +17,18 @@
 namespace batchplane::offload {
 namespace fake_cl {
 
-// Launches are counted from when the test begins to count: `n_launches = 0`.
+// Launches are counted from the last `n_launches = 0`.
 struct Faults {
   uint32_t n_platforms = 1;
   uint32_t n_devices = 1;
   bool is_bad_source = false;
   size_t most_bytes = SIZE_MAX;  // of a buffer
-  uint32_t fail_launch_at = 0;   // this one is refused
-  uint32_t fail_batch_at = 0;    // this one ends with an error
-  uint32_t hang_from = 0;        // from this one on, none ends
-  uint32_t wrong_from = 0;       // results are not what they should be
-  uint32_t n_polls = 0;          // that a batch takes
-  uint32_t slow_one_in = 0;      // batches that take this many polls more:
+  uint32_t fail_launch_at = 0;   // launch that is refused
+  uint32_t fail_batch_at = 0;    // launch that ends with an error
+  uint32_t hang_from = 0;        // launches from this one on never end
+  uint32_t wrong_from = 0;       // launches from this one on give wrong results
+  uint32_t n_polls = 0;          // polls until a batch is done
+  uint32_t slow_one_in = 0;      // one batch in so many takes this many more polls:
   uint32_t slow_polls = 0;
 };
 
@@ -36,10 +36,10 @@ struct State {
   std::mutex mutex;
   Faults faults;
   uint32_t n_launches = 0;
-  std::set<void*> objects;  // made, and not released
+  std::set<void*> objects;  // created and not yet released
 };
 inline State state;
-// What a device may still write to is never released: for the end of the process, where leaks are looked for.
+// Memory that a device may still write to is never released; kept here so that the leak check sees it.
 inline std::set<void*>& abandoned = *new std::set<void*>;
 
 struct Buffer {
@@ -54,7 +54,7 @@ struct Ending {
   int32_t status;
 };
 
-// Of the launch that came last: what is read back belongs to it.
+// Of the latest launch; reads return its results.
 inline thread_local Ending next_ending{};
 
 template <class T, class Made>
@@ -208,7 +208,7 @@ inline cl::Api table() {
   return api;
 }
 
-// While it lives, OpenCL is this one.
+// Replaces OpenCL during its lifetime.
 class Fake {
  public:
   explicit Fake(const Faults& faults = {}) {
@@ -224,7 +224,7 @@ class Fake {
   Fake(const Fake&) = delete;
   Fake& operator=(const Fake&) = delete;
 
-  // What goes wrong from now on; launches are counted anew.
+  // Sets the faults to inject and resets the launch count.
   static void set(const Faults& faults) {
     const std::scoped_lock lock(state.mutex);
     state.faults = faults;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// host_device_test_util.h - a device whose kernels are this processor's: for what happens around a kernel that
-// rewrites its inputs, on machines without any device.
+// host_device_test_util.h - a device whose kernels run on the CPU, to test the handling of kernels that
+// rewrite their inputs on machines without a device.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace batchplane::offload {
 
 struct HostFaults {
-  uint32_t n_polls = 0;        // that a batch takes
-  bool is_byte_wrong = false;  // the last one of each batch, beside right results
+  uint32_t n_polls = 0;        // polls until a batch is done
+  bool is_byte_wrong = false;  // corrupts the last byte of each batch; results are right
 };
 
 class HostKernel final : public DeviceKernel {
@@ -55,7 +55,7 @@ class HostKernel final : public DeviceKernel {
                                                   int32_t& /*error*/) override {
     return std::make_unique<Table>();
   }
-  // What an edit has overtaken is nothing that may be used.
+  // Results of a table that an edit has replaced must not be used.
   [[nodiscard]] bool begin(uint32_t slot) noexcept override {
     Slot& s = slots_[slot];
     memory_[slot].polls_left = faults_.n_polls;

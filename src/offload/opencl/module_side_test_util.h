@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// module_side_test_util.h - a module with packets of its own, for tests that have one beside another.
+// module_side_test_util.h - a module with its own packets, for tests that compare two modules.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace opencl_modules_test {
 inline constexpr uint32_t kGates = 8;
 inline constexpr uint32_t kDataBytes = 2048;
 
-// A module, packets of its own, and what became of them.
+// A module, its packets and their results.
 struct Side {
   Side(const std::string& kind, const Dict& params, uint32_t most_pkts)
       : pool("opencl_side" + std::to_string(next++), most_pkts + 512, kDataBytes),

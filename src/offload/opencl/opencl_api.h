@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// opencl_api.h - the functions of OpenCL 1.2 that are used here, found at run time: no package of it is
-// needed to build or to run without one.
+// opencl_api.h - the functions of OpenCL 1.2 that are used here, looked up at run time: no OpenCL package
+// is needed to build, or to run without a device.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace batchplane::offload::cl {
 
-// Names and numbers are those of the standard, which fixes them.
+// Names and numbers are those of the standard.
 using PlatformId = struct PlatformTag*;
 using DeviceId = struct DeviceTag*;
 using ContextId = struct ContextTag*;
@@ -36,7 +36,7 @@ inline constexpr uint64_t kMemCopyHostPtr = 1 << 5;
 inline constexpr uint64_t kMapRead = 1 << 0;
 inline constexpr uint64_t kMapWrite = 1 << 1;
 
-// One line a function: its name in the library, what it returns, what it takes.
+// One line per function: its name in the library, its result, its parameters.
 #define BATCHPLANE_OPENCL_FUNCTIONS(F)                                                           \
   F(clGetPlatformIDs, int32_t, (uint32_t n, PlatformId * found, uint32_t * n_found))             \
   F(clGetPlatformInfo, int32_t,                                                                  \
@@ -86,9 +86,9 @@ struct Api {
 #undef BATCHPLANE_OPENCL_MEMBER
 };
 
-// Those of libOpenCL.so.1, which stays loaded; throws ConfigError where there is none. Control thread.
+// The functions of libOpenCL.so.1, which stays loaded; throws ConfigError if there is none. Control thread.
 [[nodiscard]] const Api& loaded_api();
-// Others in their place, for tests; null: the library again.
+// Replaces them, for tests; null: the library again.
 void use_api(const Api* api);
 
 }  // namespace batchplane::offload::cl

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// opencl_device.h - an OpenCL device by name.
+// opencl_device.h - an OpenCL device chosen by name.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ using Owned = std::unique_ptr<std::remove_pointer_t<T>, Release<T>>;
 
 }  // namespace cl
 
-// Platform and device as a part of their names; empty: the first that there is.
+// Parts of the platform's and the device's names; empty: the first one.
 struct OpenClChoice {
   std::string platform;
   std::string device;
@@ -33,8 +33,8 @@ struct OpenClChoice {
 
 class OpenClDevice final : public KernelDevice, public std::enable_shared_from_this<OpenClDevice> {
  public:
-  // `where`: the key in the pipeline. The library's threads keep off these cores, where there are others.
-  // Throws ConfigError.
+  // `where`: the key in the pipeline. The library's threads avoid these cores if there are others. Throws
+  // ConfigError.
   OpenClDevice(const OpenClChoice& choice, const std::vector<int>& avoided_cores,
                const std::string& where);
 
@@ -56,7 +56,7 @@ class OpenClDevice final : public KernelDevice, public std::enable_shared_from_t
   cl::Owned<cl::ContextId> context_;
 };
 
-// All there are: [{platform, devices: [name], drivers: [version]}]. Throws ConfigError.
+// All platforms: [{platform, devices: [name], drivers: [version]}]. Throws ConfigError.
 [[nodiscard]] List list_opencl_devices();
 
 }  // namespace batchplane::offload

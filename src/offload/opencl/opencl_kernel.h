@@ -9,7 +9,7 @@ namespace batchplane::offload {
 
 class OpenClKernel final : public DeviceKernel {
  public:
-  // As KernelDevice::make_kernel().
+  // See KernelDevice::make_kernel().
   OpenClKernel(std::shared_ptr<const OpenClDevice> device, Kernel& kernel, uint32_t max_pkts,
                const Quiescence* quiescence, const std::string& where);
   ~OpenClKernel() override;
@@ -19,14 +19,14 @@ class OpenClKernel final : public DeviceKernel {
  private:
   struct ClTable : Table {
     cl::Owned<cl::MemoryId> words;
-    cl::Owned<cl::MemoryId> scratch;  // of one launch after the other
+    cl::Owned<cl::MemoryId> scratch;  // shared by launches, which run one after another
   };
-  // What a slot is to the library.
+  // A slot's OpenCL objects.
   struct Buffers {
     cl::Owned<cl::KernelId> kernel;
-    cl::Owned<cl::MemoryId> own[3];     // of the device: bytes, places, results
-    cl::Owned<cl::MemoryId> staged[4];  // of the host: the same, and bytes that come back
-    cl::Owned<cl::EventId> done;        // under way
+    cl::Owned<cl::MemoryId> own[3];     // device memory: bytes, places, results
+    cl::Owned<cl::MemoryId> staged[4];  // host memory: the same, and rewritten bytes
+    cl::Owned<cl::EventId> done;        // set while in flight
   };
 
   [[nodiscard]] std::unique_ptr<Table> make_table(const std::vector<uint32_t>& words,
