@@ -13,13 +13,13 @@
 namespace batchplane::offload {
 namespace {
 
-// A thread that found nothing goes on looking for about this long before it leaves its core to others.
+// An idle thread keeps polling for about this long before it yields its core.
 constexpr uint32_t kSpins = 100;
 constexpr uint32_t kYields = 20'000;
 constexpr std::chrono::microseconds kNap{50};
 
-// A job is taken back when its device has not begun it by ten times what it should take, and not
-// sooner than this: threads of a busy machine are held up for as long.
+// A job is taken back if its device has not begun it after ten times its predicted time, but no sooner than
+// this: on a busy machine threads stall for that long.
 constexpr double kOverdueFactor = 10;
 constexpr double kMinOverdueNs = 5e6;
 constexpr double kLateFactor = 20;
@@ -102,7 +102,7 @@ void Device::detach(Lane* lane) {
   Patience patience;
   for (const Loops& loops : loops_) {
     const uint64_t before = loops.n.load(std::memory_order_acquire);
-    // The loop under way, and the one that began while the slot was emptied.
+    // The current loop, and the one that began while the slot was being emptied.
     while (loops.n.load(std::memory_order_acquire) < before + 2) patience.wait();
   }
   std::erase_if(owned_, [lane](const auto& owned) { return owned.get() == lane; });
@@ -110,14 +110,14 @@ void Device::detach(Lane* lane) {
 
 bool Device::has_fault(uint32_t one_in) noexcept {
   if (one_in == 0) return false;
-  // splitmix64: any thread may draw next.
+  // splitmix64, so that any thread may draw the next number.
   uint64_t x = random_.fetch_add(0x9e3779b97f4a7c15ULL, std::memory_order_relaxed);
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
   return (x ^ (x >> 31)) % one_in == 0;
 }
 
-// One job after the other: it begins when those given before have ended.
+// Jobs run one after another: each begins when those submitted before it have ended.
 void Device::set_times(const Lane& lane, Job& job, uint64_t now_ns) noexcept {
   const double pkt_bytes = static_cast<double>(job.n_bytes) / job.n_pkts;
   double takes_ns = lane.law ? lane.law->time_ns(job.n_pkts, pkt_bytes) : 0;
@@ -176,7 +176,7 @@ bool Device::run_next(Lane& lane, Context& ctx, uint64_t& free_ns) noexcept {
         runner.run(ctx, &job.pkts[at], std::min(exec::kMaxBatchPkts, job.n_pkts - at));
       }
       const uint64_t ended_ns = TscClock::instance().now_ns();
-      // What it waited for the thread while that had nothing to do counts: it is a part of what a batch costs.
+      // The time until an idle thread noticed the job counts: it is part of a batch's cost.
       const uint64_t could_begin_ns = std::max(free_ns, job.submitted_ns);
       if (!options_.is_simulated) job.run_ns = ended_ns - std::min(ended_ns, could_begin_ns);
       free_ns = ended_ns;
@@ -197,7 +197,7 @@ void Device::run_here(Lane& lane, Context& ctx, uint64_t now_ns) noexcept {
   }
 }
 
-// Once it has failed, whatever waits for it is taken back by the workers.
+// After a failure, workers take back all jobs that wait for the device.
 bool Device::serve_kernel(Lane& lane, Context& ctx, uint64_t now_ns) noexcept {
   const uint64_t busy_before_ns = lane.kernel->busy_ns();
   const bool any = lane.kernel->serve(lane.ring, ctx, now_ns);

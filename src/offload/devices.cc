@@ -21,7 +21,7 @@ ParamSpec watts(const std::string& name, const std::string& help) {
           .max = 10'000};
 }
 
-// No laws by default: they must be given.
+// There are no default laws: they must be given.
 std::vector<ParamSpec> thread_params(const std::string& laws_help, const Value& default_laws) {
   return {
       {.name = "laws", .type = ParamType::kDict, .default_value = default_laws, .help = laws_help},
@@ -57,7 +57,7 @@ std::vector<ParamSpec> simulated_params() {
   return params;
 }
 
-// Of devices with memory of their own.
+// Keys of devices with their own memory.
 std::vector<ParamSpec> kernel_params() {
   std::vector<ParamSpec> params = cores_params();
   const auto named = [&params](const std::string& name) {
@@ -191,7 +191,7 @@ std::shared_ptr<Device> running_device(const DeviceSpec& spec, const Devices* ru
   return running->by_name.at(spec.name);
 }
 
-// The least slots of the quiescence that no thread of a device has.
+// The lowest quiescence slots that no device thread has.
 class Slots {
  public:
   explicit Slots(const Environment& env, const Devices* running) : next_(env.n_workers) {

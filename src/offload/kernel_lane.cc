@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// kernel_lane.cc - a batch's way over a device with memory of its own.
+// kernel_lane.cc - a batch's way through a device with its own memory.
 #include "offload/kernel_lane.h"
 
 #include <algorithm>
@@ -10,11 +10,11 @@
 namespace batchplane::offload {
 namespace {
 
-constexpr uint32_t kSamples = 16;  // compared at once
+constexpr uint32_t kSamples = 16;  // compared in one go
 constexpr uint32_t kMaxResultBytes = 64;
 constexpr uint32_t kLineBytes = 64;
-// Whoever put packets in has just written them, on another core: their heads are asked for so many packets
-// ahead, and their bytes half as many.
+// Another core has just written the packets: their mbufs are prefetched this many packets ahead, and their
+// bytes half as many.
 constexpr uint32_t kHeadsAhead = 16;
 constexpr uint32_t kBytesAhead = 8;
 
@@ -63,7 +63,7 @@ bool KernelLane::fail(const DeviceFault& fault) noexcept {
   return false;
 }
 
-// The job waits again before the library is called, which may never return.
+// The job is unclaimed before the call into the library, which may never return.
 bool KernelLane::begin_next(SpscRing<LaneEntry>& ring, uint64_t now_ns) noexcept {
   LaneEntry entry{};
   if (has_no_room_.load(std::memory_order_relaxed)) return fail({"it has no room for a new table"});
@@ -83,7 +83,7 @@ bool KernelLane::begin_next(SpscRing<LaneEntry>& ring, uint64_t now_ns) noexcept
   for (uint32_t i = 0; i < job.n_pkts; ++i) {
     if (i + kHeadsAhead < job.n_pkts) prefetch_whole(job.pkts[i + kHeadsAhead]);
     if (i + kBytesAhead < job.n_pkts) prefetch_bytes(*job.pkts[i + kBytesAhead]);
-    if (!add(slot, *job.pkts[i])) break;  // the rest is computed here
+    if (!add(slot, *job.pkts[i])) break;  // the rest is computed on the CPU
   }
   job.unclaim();
   flights_[slot] = {entry, now_ns};
@@ -91,10 +91,10 @@ bool KernelLane::begin_next(SpscRing<LaneEntry>& ring, uint64_t now_ns) noexcept
   return device_->launch(slot) || fail(device_->fault());
 }
 
-// Guesses are right where all that comes before has ended, or is under way in this lane by right guesses.
+// Guesses are right if all earlier jobs have ended, or are in flight in this lane with right guesses.
 bool KernelLane::may_begin(const LaneEntry& entry) noexcept {
   if (rewriting_ == nullptr || !rewriting_->guesses()) return true;
-  if (!entry.job->waits_as(entry.number)) return true;  // it is not begun
+  if (!entry.job->waits_as(entry.number)) return true;  // taken back: it will not be begun
   if (entry.runner->is_turn_of(entry.number)) {
     rewriting_->guess_anew();
     was_guess_wrong_ = false;
@@ -125,7 +125,7 @@ bool KernelLane::end_oldest(Context& ctx, uint64_t now_ns) noexcept {
   if (job.waits_as(number)) {
     if (!runner.is_turn_of(number)) return false;
     if (job.claim(number)) {
-      // One for the check and for what comes of it, whatever is edited meanwhile.
+      // The check and its outcome use one table, even if it is edited meanwhile.
       KernelTable* const table = kernel_.table();
       const uint64_t table_number = table == nullptr ? 0 : table->number();
       const bool is_current = device_->table_number(slot) == table_number;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// kernel_trial.cc - before a device gets packets: whether it computes as this machine does, and how fast.
+// kernel_trial.cc - a trial before a device gets packets: does it compute what the CPU does, and how fast?
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -21,7 +21,7 @@ constexpr uint64_t kLongestTrialNs = 10'000'000'000;  // a first launch may comp
 
 }  // namespace
 
-// What was added to the first slot.
+// The inputs that were added to the first slot.
 void KernelLane::run_once(const std::string& where) {
   const TscClock& clock = TscClock::instance();
   const uint64_t until_ns = clock.now_ns() + kLongestTrialNs;

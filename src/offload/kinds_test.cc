@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// kinds_test.cc - every kind that can run on a device leaves packets there as it does on its worker.
+// kinds_test.cc - every module kind that can run on a device treats packets there as on its worker.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -45,7 +45,7 @@ std::vector<Bytes> frames(const std::string& kind, uint64_t seed) {
     for (uint32_t at = 42; at < all.back().size(); ++at) {
       all.back()[at] = static_cast<uint8_t>(rng.below(8) == 0 ? 'z' : 'b' + rng.below(20));
     }
-    // Cut short, no IP, other lies: drops, too.
+    // Truncated, not IP, or with false lengths: drops must agree, too.
     if (rng.below(10) == 0) all.back()[12] = 0x77;
     if (rng.below(10) == 0) all.back()[17] += 7;
   }
@@ -58,7 +58,7 @@ std::vector<Bytes> frames(const std::string& kind, uint64_t seed) {
   return encrypted;
 }
 
-// What became of each packet: its gate or the reason for which it is dropped, and its bytes.
+// Each packet's gate or drop reason, and its bytes.
 using Fates = std::vector<std::pair<std::string, Bytes>>;
 
 Fates on_its_worker(const Case& one, const std::vector<Bytes>& all) {
@@ -101,7 +101,7 @@ TEST(OffloadedKinds, LeavePacketsAsTheyDoOnTheirWorker) {
     ASSERT_GT(all.size(), 50U) << one.kind;
     Fates expected = on_its_worker(one, all);
     Fates found = on_a_device(one, all);
-    // Those that are dropped stand last where they were told in another order.
+    // Dropped packets are listed last: the two sides report them in different orders.
     std::ranges::sort(expected);
     std::ranges::sort(found);
     EXPECT_EQ(found, expected) << one.kind;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// results.cc - where packets go on that a stage has given out; and the kinds of both, made of every kind
-// that can run on a device.
+// results.cc - sends the packets that a stage hands out to their gates; registers a stage kind and a results
+// kind for every module kind that can run on a device.
 #include "core/module/register.h"
 #include "offload/stage.h"
 #include "spec/stages.h"
@@ -8,7 +8,7 @@
 namespace batchplane::offload {
 namespace {
 
-// How the module behind a stage finds it.
+// How the results module behind a stage finds the stage.
 struct StageOf {
   Runner* runner = nullptr;
 };
@@ -16,7 +16,7 @@ std::shared_ptr<StageOf> stage_of(Environment& env, const std::string& name) {
   return env.shared<StageOf>(name, [] { return new StageOf; });
 }
 
-// Fates as the module's function left them, on whichever device it ran.
+// Gates and drop reasons as the module's function set them, on whichever device it ran.
 class Results : public Module {
  public:
   explicit Results(const Args& args)

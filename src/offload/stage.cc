@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stage.cc - the data path of a stage: collects, submits, gives out.
+// stage.cc - the data path of a stage: collects packets, submits jobs, hands out results.
 #include "offload/stage.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ const DropReason reason::kRefused{"refused_by_placement",
 namespace offload {
 namespace {
 
-// Taken out of the rings in one poll: between two polls the worker's age limits wait.
+// Most packets taken from the rings in one poll: the worker checks age limits only between polls.
 constexpr uint32_t kGatherPkts = 1024;
 
 uint64_t bytes_of(const Job& job) {
@@ -27,7 +27,7 @@ uint64_t bytes_of(const Job& job) {
 
 }  // namespace
 
-// Small batches go by the dozen: what there is is sent and given out until there is no more, or no room.
+// Batches may be small, so one poll sends and hands out many, until there are no packets or no room.
 uint32_t Stage::poll(Context& ctx, Packet** pkts, uint32_t max) noexcept {
   uint32_t given = 0;
   for (;;) {
@@ -55,7 +55,7 @@ uint32_t Stage::give_out(Context& ctx, Packet** pkts, uint32_t max) noexcept {
   return n;
 }
 
-// What is there already need not wait for the next batch, up to one of the engine's.
+// Finished packets need not wait for the next batch; at most one engine batch of them.
 bool Stage::gather(uint32_t engine_batch_pkts) noexcept {
   if (forming_ == nullptr) next_forming();
   if (forming_ == nullptr) return false;
@@ -66,7 +66,7 @@ bool Stage::gather(uint32_t engine_batch_pkts) noexcept {
     Packet** const to = &forming_->pkts[forming_->n_pkts];
     const uint32_t n = take(to, std::min(most - forming_->n_pkts, exec::kMaxBatchPkts));
     if (n == 0) break;
-    // A ring's packets are in order.
+    // Packets of one ring are in order.
     forming_since_ns_ = std::min(forming_since_ns_, task_entry_ns(**to));
     forming_->n_pkts += n;
     taken += n;
@@ -83,7 +83,7 @@ uint8_t Stage::cause_to_submit(uint64_t now_ns, bool has_come) noexcept {
   if (is_draining_) return as(exec::Cause::kChange);
   if (now_ns - std::min(now_ns, forming_since_ns_) >= age_limit_ns_.load(std::memory_order_relaxed))
     return as(exec::Cause::kAge);
-  // Nothing is under way and nothing more has come: to wait would gain nothing.
+  // Nothing is in flight and nothing more has arrived: waiting would gain nothing.
   if (!is_idle_hold_ && !has_come && under_way_.empty()) return as(exec::Cause::kIdle);
   return exec::kNoCause;
 }
@@ -112,7 +112,7 @@ void Stage::submit(uint64_t now_ns, uint8_t cause) noexcept {
   under_way_.push(&job);
 }
 
-// Whether packets of the oldest job can be given out now, by whomever it was run.
+// Whether packets of the oldest job can be handed out now, wherever it ran.
 bool Stage::is_ready(Job& job, Context& ctx) noexcept {
   if (job.is_inline) return true;
   Place& place = places_[job.place];
@@ -139,7 +139,7 @@ bool Stage::take_back(Job& job, uint64_t now_ns) noexcept {
   return true;
 }
 
-// Whoever runs it, or copies from it, takes no longer than a batch does.
+// The thread that has claimed it runs or copies it within the time of a batch.
 void Stage::settle(Job& job) noexcept {
   Patience patience;
   while (!job.is_inline && job.state() != Job::State::kDone) {
@@ -159,7 +159,7 @@ void Stage::run_chunk(Job& job, Context& ctx, uint32_t n_pkts) noexcept {
 void Stage::finish(Job& job, uint64_t now_ns) noexcept {
   if (!job.is_inline) trust_[job.place].next_pause_ns = 0;
   StageCounts::add(counts_.job_ns, now_ns - std::min(now_ns, job.submitted_ns));
-  // What was taken back says nothing of the device.
+  // Jobs that were taken back say nothing about the device's speed.
   const bool is_of_place = job.is_inline == (places_[job.place].device == nullptr);
   if (is_of_place && !job.is_foreign) {
     StageCounts::Done& done = counts_.done[job.place];
@@ -194,7 +194,7 @@ uint32_t Stage::next_place() noexcept {
   return next;
 }
 
-// Of every so many packets one is dropped, whatever the batches.
+// Drops one packet in so many, however they are batched.
 void Stage::consume(Context& ctx, Batch& batch) noexcept {
   const double refused = refused_.load(std::memory_order_relaxed);
   if (refused <= 0) [[likely]]
@@ -217,12 +217,12 @@ void Stage::consume(Context& ctx, Batch& batch) noexcept {
   put(ctx, rest);
 }
 
-// Both sides are stopped between two runs. What no thread has begun, this worker will run; what runs is
-// waited for, since its module's state moves on with the last packet.
+// Both sides are stopped between two runs. Jobs that no thread has begun will be run by this worker;
+// running ones are waited for, since the module's state advances up to their last packet.
 void Stage::adopt(Module& old_module) noexcept {
   auto& old = static_cast<Stage&>(old_module);
   FeederQueue::adopt(old_module);
-  old.is_draining_ = true;  // no device is given anything any more
+  old.is_draining_ = true;  // no device gets any more jobs
   if (old.forming_ != nullptr && old.forming_->n_pkts != 0)
     old.submit(0, static_cast<uint8_t>(exec::Cause::kChange));
   next_number_ = old.next_number_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stage_setup.cc - the control side of a stage: what it is made of, live edits, what it shows.
+// stage_setup.cc - the control side of a stage: set-up, live edits, statistics.
 #include <algorithm>
 
 #include "base/clock.h"
@@ -126,7 +126,7 @@ void Stage::add_place(const std::string& name, const Args& args) {
     const auto devices = args.env().shared<Devices>(kDevices, [] { return new Devices; });
     const auto known = devices->by_name.find(name);
     if (known == devices->by_name.end() && devices->refused.contains(name)) {
-      places_.push_back(std::move(place));  // one mistake is told once
+      places_.push_back(std::move(place));  // so that a mistake is reported once
       return;
     }
     if (known == devices->by_name.end()) {
@@ -203,13 +203,13 @@ Placing Stage::placing() const {
   return placing;
 }
 
-// Where most of the packets go.
+// The place that gets most of the packets.
 uint32_t Stage::main_place() const {
   const Placing now = placing();
   return static_cast<uint32_t>(std::ranges::max_element(now.share) - now.share.begin());
 }
 
-// All or nothing: what is wrong is found before anything is set.
+// All or nothing: errors are found before anything is set.
 void Stage::set(const Value& args) {
   const Dict none;
   const Dict& given = args.is_dict() ? args.as_dict() : none;

@@ -31,7 +31,7 @@ TEST(Stage, SendsABatchWhenItIsFull) {
   Rig rig(
       pipeline({{"on", kGpu}, {"batch_pkts", 100}, {"idle", "hold"}}, {simulated(0, 5'000, 10)}),
       100);
-  rig.loop(12);  // 32 packets each other loop: the task behind polls between
+  rig.loop(12);  // 32 packets every other loop; the next task polls in between
   EXPECT_EQ(rig.jobs("full"), 1);
   EXPECT_EQ(world.n_worked, 0U);  // 5 us and 100 times 10 ns after it was sent
   rig.loop(80);
@@ -76,7 +76,7 @@ TEST(Stage, WaitsForNothingWhenThereIsNothingToWaitFor) {
   }
   world.limit_pkts = 192;
   rig.loop(5, 100);
-  world.limit_pkts = 256;  // while a batch is under way the next one grows
+  world.limit_pkts = 256;  // while a batch is in flight the next one grows
   rig.loop(4, 100);
   EXPECT_EQ(rig.jobs("idle"), 6);
   rig.loop(50, 100);
@@ -97,7 +97,7 @@ TEST(Stage, NeverHasMoreUnderWayThanItsDepth) {
           1'000);
   rig.loop(200);
   EXPECT_EQ(rig.jobs("full"), 2);
-  // Two batches, one that waits for its turn, and a full queue; the rest is dropped and counted.
+  // Two batches in flight, one that waits, and a full queue; the rest is dropped and counted.
   EXPECT_EQ(rig.engine->snapshot(true).balance.held_pkts, 3U * 32 + 64);
   rig.expect_balance();
 }
@@ -185,13 +185,13 @@ TEST(Stage, AnApplyThatRemovesItCountsWhatItHeld) {
   EXPECT_GT(rig.engine->snapshot(true).balance.dropped_pkts, 0U);
 }
 
-// How many packets go through faults: 40,000, or what BATCHPLANE_SOAK_PKTS says.
+// Packets of the fault tests: 40,000, or BATCHPLANE_SOAK_PKTS.
 uint64_t soak_pkts() {
   const char* const given = std::getenv("BATCHPLANE_SOAK_PKTS");
   return given == nullptr ? 40'000 : std::strtoull(given, nullptr, 10);
 }
 
-// Whatever goes wrong with the device: each packet once, in order, and the bytes right.
+// Whatever goes wrong with the device, each packet leaves once, in order, with the right bytes.
 TEST(Stage, RandomFaultsLoseNothing) {
   for (uint64_t seed = 1; seed <= 6; ++seed) {
     const Dict faults{{"lose_one_in", 50},
@@ -220,7 +220,7 @@ TEST(Stage, RandomFaultsLoseNothing) {
   }
 }
 
-// Each brings packets into a ring of its own, and the first takes them out of both.
+// Each worker puts packets into its own ring; the first one takes them out of both.
 TEST(Stage, TakesPacketsFromSeveralWorkers) {
   PipelineSpec spec = written({{"on", kGpu}, {"batch_pkts", 50}}, {simulated(0, 1'000, 1)});
   spec.workers = {{"w0"}, {"w1"}};
@@ -258,18 +258,18 @@ TEST(Stage, DealsPacketsOutByShares) {
   EXPECT_EQ(rig.stats()["devices"].as_list()[0]["batch_pkts"].as_int(), 64);
 }
 
-// A batch of one is sent at once, and is larger where more is there at once.
+// A single packet is sent at once; packets that arrive together share a batch.
 TEST(Stage, SmallBatchesDoNotHoldUpALoop) {
   Rig rig(pipeline({{"on", List{"inline"}}, {"batch_pkts", 1}, {"max_batch_pkts", 64}}, {}), 3'200);
   rig.loop(202);
   rig.expect_all();
   Rig narrow(pipeline({{"on", List{"inline"}}, {"batch_pkts", 1}}, {}), 3'200);
-  narrow.loop(202);  // each by itself, and none later
+  narrow.loop(202);  // each by itself and at once
   narrow.expect_all();
   EXPECT_EQ(narrow.jobs("full"), 3'200);
 }
 
-// Who had nothing for long is owed nothing.
+// A place that had no packets for long is owed nothing.
 TEST(Stage, BeginsANewShareWhereTheOthersAre) {
   Rig rig(pipeline({{"on", List{"inline", "gpu"}}, {"batch_pkts", 32}}, {simulated(0, 100, 0)}),
           32'000);

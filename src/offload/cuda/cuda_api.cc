@@ -41,7 +41,7 @@ Api load_driver() {
 
 const Api& loaded_api() {
   if (other_driver != nullptr) return *other_driver;
-  static const Api api = load_driver();  // again where it threw
+  static const Api api = load_driver();  // tried again if it threw
   return api;
 }
 

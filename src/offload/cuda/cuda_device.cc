@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cuda_device.cc - which NVIDIA GPUs there are, and one of them.
+// cuda_device.cc - lists the NVIDIA GPUs and opens one of them.
 #include "offload/cuda/cuda_device.h"
 
 #include <algorithm>

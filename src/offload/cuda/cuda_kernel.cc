@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cuda_kernel.cc - a module's kernel on an NVIDIA GPU. Nothing here waits for the GPU, but for tables.
+// cuda_kernel.cc - a module's kernel on an NVIDIA GPU. Only copies of tables wait for the GPU.
 #include "offload/cuda/cuda_kernel.h"
 
 #include <algorithm>
@@ -13,9 +13,9 @@ namespace batchplane::offload {
 namespace {
 
 constexpr uint32_t kGroupItems = 64;
-// Bytes of a batch that the GPU reads out of the host's memory as it needs them.
+// Up to this many bytes of a batch are read by the GPU from host memory, without a copy.
 constexpr uint32_t kReadInPlaceBytes = 8192;
-// Memory that the GPU still uses by then is never given back.
+// Memory that the GPU still uses after this time is never released.
 constexpr std::chrono::seconds kLongestEndOfBatch{1};
 
 enum : uint8_t { kStagedBytes, kStagedPlaces, kStagedResults, kStagedReturned };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cuda_test.cc - a GPU that is not there, refuses, fails, hangs or computes wrong: no packet is lost or out of
-// order, and the device is taken out. On a real one opencl_test.cc and opencl_modules_test.cc run.
+// cuda_test.cc - a GPU that is absent, refuses, fails, hangs or computes wrong results: no packet is lost or
+// out of order, and the device is taken out. For real GPUs: opencl_test.cc and opencl_modules_test.cc.
 #include <gtest/gtest.h>
 
 #include "offload/cuda/cuda_device.h"
@@ -27,7 +27,7 @@ PipelineSpec on_gpu(uint32_t threads, uint32_t batch_pkts = 32) {
 }
 Value gpu_of(Rig& rig) { return rig.stats()["devices"].as_list()[0]; }
 
-// Small batches are read where they are, others are copied.
+// Small batches are read in place, others are copied.
 TEST(Cuda, ComputesAndGivesBackAllItTook) {
   for (const uint32_t batch_pkts : {4U, 256U}) {
     const Fake fake({.n_polls = 3});
@@ -41,7 +41,7 @@ TEST(Cuda, ComputesAndGivesBackAllItTook) {
       EXPECT_EQ(gpu_of(rig)["runs_on"].as_string(), "Fake H1");
       EXPECT_EQ(fake_cu::state.n_copies > 0, batch_pkts == 256);
     }
-    EXPECT_EQ(Fake::n_objects(), 1U);  // the context, which the driver has one of
+    EXPECT_EQ(Fake::n_objects(), 1U);  // the context, one per driver
   }
 }
 
@@ -69,7 +69,7 @@ TEST(Cuda, ABatchThatNeverEnds) {
   Rig rig(on_gpu(0), 64'000);
   Fake::set({.hang_from = 50});
   rig.loop(300);
-  rig.loop(60, 100'000);  // overdue: the worker runs what waits
+  rig.loop(60, 100'000);  // overdue: the worker runs the waiting jobs
   EXPECT_GE(rig.stats()["taken_back_jobs"].as_int(), 1);
   rig.loop(2'000, 2'000'000);
   rig.expect_all();
@@ -92,7 +92,7 @@ TEST(Cuda, WhateverGoesWrongOnAThreadLosesNothing) {
   }
 }
 
-// An edit copies its table from another thread, and gives the one before back.
+// An edit copies its table from another thread and releases the previous one.
 TEST(Cuda, EditsOfATable) {
   for (const uint32_t threads : {0U, 1U}) {
     const Fake fake({.n_polls = 20});
@@ -151,7 +151,7 @@ TEST(Cuda, AMissingDriverIsToldWhereItIsAskedFor) {
   EXPECT_EQ(told.find("devices.gpu: there is no libcuda.so.1"), 0U) << told;
 }
 
-// Of all that have the device, a table goes last.
+// A table may be the last owner of the device.
 TEST(Cuda, GivesBackItsTablesWhereTheKernelAloneHasTheDevice) {
   const Fake fake;
   Environment env;
@@ -173,7 +173,7 @@ TEST(Cuda, ListsWhatThereIs) {
   EXPECT_EQ(found[1]["driver"].as_string(), "CUDA 13.1");
 }
 
-// Where the build had a compiler for it.
+// Only if the build had a compiler for PTX.
 TEST(Cuda, KernelsAreThereAsPtx) {
   for (const char* const algorithm : {"md5", "sha1", "sha256"}) {
     const ModuleInfo& info = *find_module_kind("digest");

@@ -80,7 +80,7 @@ class DeviceKernel {
     uint8_t* returned = nullptr;  // rewritten bytes, for kernels that rewrite inputs
     uint32_t n = 0;
     uint32_t n_bytes = 0;
-    const Table* table = nullptr;  // reserved until the launch
+    const Table* table = nullptr;  // set until the launch
     uint64_t table_number = 0;
   };
   // A table on the device; null, with the reason, if there is no room. Control thread.

@@ -54,7 +54,7 @@ struct Ending {
   int32_t status;
 };
 
-// Of the latest launch; reads return its results.
+// How the latest launch ends; the read that follows belongs to it.
 inline thread_local Ending next_ending{};
 
 template <class T, class Made>

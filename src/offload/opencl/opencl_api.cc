@@ -38,7 +38,7 @@ Api load() {
 
 const Api& loaded_api() {
   if (other_api != nullptr) return *other_api;
-  static const Api api = load();  // again where it threw
+  static const Api api = load();  // tried again if it threw
   return api;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// opencl_device.cc - which platforms and devices there are, and one of them.
+// opencl_device.cc - lists the OpenCL platforms and devices and opens one of them.
 #include "offload/opencl/opencl_device.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct Named {
   cl::DeviceId device = nullptr;
 };
 
-// `get`(room, to, n_bytes): a text of the standard, with a zero at its end.
+// `get`(room, to, n_bytes) is an OpenCL query of a zero-terminated string.
 template <class Get>
 std::string text_of(Get get) {
   size_t n_bytes = 0;
@@ -81,8 +81,8 @@ const Named& named(const std::vector<Named>& all, const std::string& part, const
 OpenClDevice::OpenClDevice(const OpenClChoice& choice, const std::vector<int>& avoided_cores,
                            const std::string& where)
     : api_(cl::loaded_api()) {
-  // A library that computes on this machine's cores makes its threads when it is first asked for devices,
-  // and they may run where the thread may that asks.
+  // A library that computes on the CPU creates its threads when first asked for devices, and they inherit
+  // the affinity of the asking thread.
   std::exception_ptr error;
   std::thread asking([&] {
     keep_off_cores(avoided_cores);

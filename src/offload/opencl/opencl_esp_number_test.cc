@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// opencl_esp_number_test.cc - numbers that are guessed for a device: right as long as all goes as it should, and
-// whatever happens, no two packets leave with one number, and none is left out.
+// opencl_esp_number_test.cc - sequence numbers guessed for a device: right in normal operation, and in every
+// case no two packets leave with the same number and no number is skipped.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -37,7 +37,7 @@ std::vector<Sent> batch_of(Rng& rng, uint32_t n) {
                    kFirstId + rng.below(kSas)});
   return all;
 }
-// Each SA's numbers go up by one, and all packets come out at the other end.
+// Each SA's numbers go up by one, and all packets arrive at the other end.
 void expect_whole(const Way& way, size_t n_pkts) {
   const std::vector<Bytes> left = way.left();
   ASSERT_EQ(left.size(), n_pkts);
@@ -53,7 +53,7 @@ void expect_whole(const Way& way, size_t n_pkts) {
   EXPECT_EQ(other.left().size(), n_pkts);
 }
 
-// Without a device: what it would have made is told from what is made here.
+// Without a device: distinguishes a device's output from what the CPU computes.
 TEST(OpenClEspNumbers, WhatIsMadeByAnotherNumberNeverLeaves) {
   Rng rng(1);
   Way way("esp_encrypt", sas());
@@ -86,9 +86,9 @@ TEST(OpenClEspNumbers, WhatIsMadeByAnotherNumberNeverLeaves) {
   bool is_right = false;
   EXPECT_TRUE(is_made_there(leaves(first, returned, 1, is_right)));
   EXPECT_TRUE(is_right);
-  EXPECT_FALSE(is_made_there(leaves(first, returned, 1, is_right)));  // it has been given
+  EXPECT_FALSE(is_made_there(leaves(first, returned, 1, is_right)));  // the number was already used
   EXPECT_FALSE(is_right);
-  EXPECT_FALSE(is_made_there(leaves(second, returned, 1, is_right)));  // so has this one by now
+  EXPECT_FALSE(is_made_there(leaves(second, returned, 1, is_right)));  // this one too, by now
   EXPECT_FALSE(is_made_there(leaves(third, returned, 1, is_right)));
   kernel.guess_anew();
   const Bytes fifth = input_of();
@@ -100,7 +100,7 @@ TEST(OpenClEspNumbers, WhatIsMadeByAnotherNumberNeverLeaves) {
   EXPECT_TRUE(is_right);
 }
 
-// Whatever a device says of packets that nobody checks.
+// Arbitrary device results for packets that are not checked.
 TEST(OpenClEspNumbers, AnyResultsAreSurvived) {
   Rng rng(3);
   for (const std::string kind : {"esp_encrypt", "esp_decrypt"}) {
@@ -161,7 +161,7 @@ TEST(OpenClEspNumbers, GuessesAreRightWhileNothingHappens) {
   }
 }
 
-// The worker takes batches back, tables change with the place of each SA in them, and devices take turns.
+// The worker takes batches back, edits change each SA's place in the table, and devices take turns.
 TEST(OpenClEspNumbers, WhateverHappensNoNumberIsGivenTwice) {
   const auto device = std::make_shared<HostDevice>();
   device->faults.n_polls = 2;
@@ -187,11 +187,11 @@ TEST(OpenClEspNumbers, WhateverHappensNoNumberIsGivenTwice) {
   const uint64_t before = way.lane(0).n_outdated();
   for (uint32_t round = 0; round < 20; ++round) n_pkts += way.submit(batch_of(rng, 5), 0).n_pkts;
   way.finish();
-  EXPECT_EQ(way.lane(0).n_outdated(), before);  // and then guesses are right again
+  EXPECT_EQ(way.lane(0).n_outdated(), before);  // later guesses are right again
   expect_whole(way, n_pkts);
 }
 
-// Results may be right where bytes are not: both are compared, in the trial and then.
+// Results may be right while bytes are wrong: the trial and later checks compare both.
 TEST(OpenClEspNumbers, BytesThatAreWrongTakeADeviceOut) {
   const auto device = std::make_shared<HostDevice>();
   Rng rng(19);
@@ -209,7 +209,7 @@ TEST(OpenClEspNumbers, BytesThatAreWrongTakeADeviceOut) {
   EXPECT_NE(line.find("computes wrong there"), std::string::npos) << line;
 }
 
-// A new key's numbers begin anew while batches are under way, and there is always another that waits.
+// A new key restarts the numbers while batches are in flight and another always waits.
 TEST(OpenClEspNumbers, BecomeRightAgainWithoutAPause) {
   const auto device = std::make_shared<HostDevice>();
   device->faults.n_polls = 2;
@@ -221,10 +221,10 @@ TEST(OpenClEspNumbers, BecomeRightAgainWithoutAPause) {
   way.command("add", sa_of(kFirstId, "aes-192-gcm"));
   way.finish();
   EXPECT_GT(way.lane(0).n_outdated(), 0U);
-  EXPECT_LE(way.lane(0).n_outdated(), 4U);  // under way then, and at the wrong guess
+  EXPECT_LE(way.lane(0).n_outdated(), 4U);  // those in flight then, and those with wrong guesses
 }
 
-// The high half of a number changes while two batches are under way.
+// The high half of a number changes while two batches are in flight.
 TEST(OpenClEspNumbers, OfWhichTheHighHalfChanges) {
   const auto device = std::make_shared<HostDevice>();
   device->faults.n_polls = 2;
@@ -235,7 +235,7 @@ TEST(OpenClEspNumbers, OfWhichTheHighHalfChanges) {
   in.add_device(device);
   Rng rng(13);
   const std::vector<Sent> ten(10, {make_frame({}), kFirstId});
-  // Until the first batch has ended, the other end takes numbers for small ones.
+  // Until the first batch has ended, the other end takes the new numbers for small ones.
   out.run_here(ten);
   in.run_here(sent_of(out.left()));
   for (uint32_t round = 0; round < 60; ++round) out.submit(ten, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// opencl_esp_test.cc - ESP with AES-GCM on whatever device there is: each byte as the processor has it.
+// opencl_esp_test.cc - ESP with AES-GCM on any device at hand: every byte equals the CPU's.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ Bytes bytes_of(const std::string& hex) {
   return bytes;
 }
 
-// IPv4 or IPv6, which has a header of 40 bytes.
+// IPv4 or, with a header of 40 bytes, IPv6.
 Bytes inner_frame(Rng& rng, uint32_t inner_bytes, bool is_v6) {
   Bytes frame(net::kEthBytes + inner_bytes);
   for (uint8_t& byte : frame) byte = static_cast<uint8_t>(rng.below(256));
@@ -43,7 +43,7 @@ Bytes inner_frame(Rng& rng, uint32_t inner_bytes, bool is_v6) {
   return frame;
 }
 
-// All key sizes, numbers of both lengths, and outer headers of both versions, with UDP and without.
+// All key sizes, both lengths of sequence numbers, both outer IP versions, with and without UDP.
 Dict all_sas() {
   List sas;
   const char* const suites[] = {"aes-128-gcm", "aes-192-gcm", "aes-256-gcm"};
@@ -90,7 +90,7 @@ TEST(OpenClEsp, EveryLengthAsOnTheProcessor) {
   }
 }
 
-// Of the kernel alone: bodies from none on, whatever is in them, and inputs that are none.
+// The kernel alone: random bodies from 0 bytes on, and invalid inputs.
 TEST(OpenClEsp, EveryBodyAsOnTheProcessor) {
   std::string why;
   const auto device = any_device(why);
@@ -135,7 +135,7 @@ class OpenClEspVector : public testing::Test {
     ::chmod(path_.c_str(), 0600);
   }
   void TearDown() override { std::filesystem::remove(path_); }
-  // What the kernel makes of these bytes of ESP.
+  // The kernel's output for these bytes of ESP.
   void expect(const std::shared_ptr<const KernelDevice>& device, const std::string& kind,
               const std::string& from, const std::string& to) {
     Dict sa = sa_of(1, "aes-128-gcm", {{"esn", true}});
@@ -178,7 +178,7 @@ TEST_F(OpenClEspVector, ComesOut) {
   expect(device, "esp_decrypt", front + secret + tag, front + plain + tag);
 }
 
-// Forged ones, replays in the same batch and in the next, other suites, unknown SPIs, and noise.
+// Forged packets, replays in the same batch and in the next, other suites, unknown SPIs, and noise.
 TEST(OpenClEsp, JudgesPacketsInTheirOrder) {
   std::string why;
   const auto device = any_device(why);
@@ -190,7 +190,7 @@ TEST(OpenClEsp, JudgesPacketsInTheirOrder) {
   for (uint32_t id = 0; id < 8; ++id) sas.push_back(sa_of(id, suites[id % 4], {{"esn", id > 3}}));
   Dict in = receiving(params_of(sas));
   in["replay_window_pkts"] = 64;
-  sas.push_back(sa_of(8, "aes-128-gcm"));  // that the other end does not know
+  sas.push_back(sa_of(8, "aes-128-gcm"));  // unknown to the other end
   Way out("esp_encrypt", params_of(sas));
   Way here("esp_decrypt", in);
   Way there("esp_decrypt", in);
@@ -237,7 +237,7 @@ TEST(OpenClEsp, ASuiteThatNoDeviceKnowsIsRefusedWhereThereIsNoOther) {
   }
 }
 
-// It may have SAs later: then they are computed there.
+// A table without SAs may get some later: the device computes those.
 TEST(OpenClEsp, NoSaAtAllIsNoReasonToRefuse) {
   for (const std::string kind : {"esp_encrypt", "esp_decrypt"}) {
     Side side(kind, params_of({}), 1);

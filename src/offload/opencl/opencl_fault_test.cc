@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// opencl_fault_test.cc - an OpenCL that is not there, refuses, fails, hangs or computes wrong: no packet is lost
-// or out of order, and the device is taken out.
+// opencl_fault_test.cc - an OpenCL that is absent, refuses, fails, hangs or computes wrong results: no packet
+// is lost or out of order, and the device is taken out.
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
@@ -71,7 +71,7 @@ TEST(OpenClFaults, ABatchThatNeverEnds) {
   Rig rig(on_gpu(0), 64'000);
   Fake::set({.hang_from = 50});
   rig.loop(300);
-  rig.loop(60, 100'000);  // overdue: the worker runs what waits
+  rig.loop(60, 100'000);  // overdue: the worker runs the waiting jobs
   EXPECT_TRUE(gpu_of(rig)["is_up"].as_bool());
   EXPECT_GE(rig.stats()["taken_back_jobs"].as_int(), 1);
   rig.loop(2'000, 2'000'000);
@@ -98,7 +98,7 @@ TEST(OpenClFaults, SlowBatchesAreTakenBackAndTheDeviceStays) {
   EXPECT_TRUE(gpu_of(rig)["is_up"].as_bool());
 }
 
-// With a thread of the device beside the worker.
+// With a device thread beside the worker.
 TEST(OpenClFaults, WhateverGoesWrongOnAThreadLosesNothing) {
   const Faults all[] = {{.n_polls = 5},
                         {.fail_launch_at = 40, .n_polls = 5},
@@ -128,7 +128,7 @@ TEST(OpenClFaults, AnApplyTakesOverWhatIsOnTheDevice) {
   rig.expect_all();
 }
 
-// The module that takes over has made itself another table by then.
+// The module that takes over has made its own table by then.
 TEST(OpenClFaults, AnApplyGivesTheDeviceItsTable) {
   const Fake fake({.n_polls = 2});
   Rig rig(on_gpu(0), 12'800);
@@ -141,7 +141,7 @@ TEST(OpenClFaults, AnApplyGivesTheDeviceItsTable) {
   rig.expect_all();
 }
 
-// Results by a table that is edited meanwhile are not used, and not taken for wrong.
+// Results of a table that was edited meanwhile are not used, and not counted as wrong.
 TEST(OpenClFaults, EditsOfATable) {
   for (const uint32_t threads : {0U, 1U}) {
     const Fake fake({.n_polls = 20});
@@ -168,7 +168,7 @@ TEST(OpenClFaults, ATableThatDoesNotFit) {
   expect_taken_out(rig, "it has no room for a new table");
 }
 
-// The rest of a batch that has more bytes than there is room for is computed here.
+// If a batch has more bytes than the device has room for, the rest is computed on the CPU.
 TEST(OpenClFaults, BatchesThatAreTooLong) {
   const Fake fake({.n_polls = 2});
   Rig rig(

@@ -12,12 +12,12 @@ namespace batchplane::offload {
 namespace {
 
 constexpr size_t kGroup = 64;
-// Buffers that a device still uses by then are never given back.
+// Buffers that a device still uses after this time are never released.
 constexpr std::chrono::seconds kLongestEnd{1};
 
 enum : uint8_t { kBytes, kPlaces, kResults, kReturned };
 
-// The first line of what a compiler says that tells of an error.
+// The first line of a compiler's log that reports an error.
 std::string error_line(const std::string& log) {
   const size_t error = log.find("error:");
   const size_t begin = error == std::string::npos ? log.find_first_not_of(" \n") : error;
@@ -104,7 +104,7 @@ void OpenClKernel::build(const Kernel& kernel, const std::string& where) {
   group_ = std::clamp<size_t>(most, 1, kGroup);
 }
 
-// Null: there is no room.
+// Null if there is no room.
 void* OpenClKernel::make_staged(cl::Owned<cl::MemoryId>& memory, size_t n_bytes, int32_t& error) {
   const cl::Api& api = device_->api();
   memory = {api.clCreateBuffer(device_->context(), cl::kMemReadWrite | cl::kMemAllocHostPtr,
@@ -172,7 +172,7 @@ std::unique_ptr<DeviceKernel::Table> OpenClKernel::make_table(const std::vector<
   return table;
 }
 
-// What is enqueued keeps its memory, whoever lets go of it meanwhile.
+// Enqueued commands keep a reference to their memory, even if it is released meanwhile.
 bool OpenClKernel::take_table(uint32_t slot) noexcept {
   if (slots_[slot].table_number == 0) return true;
   const cl::Api& api = device_->api();

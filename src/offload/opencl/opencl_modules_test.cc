@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// opencl_modules_test.cc - modules with a table on whatever device there is, beside the same on the processor.
+// opencl_modules_test.cc - modules with a table on any device at hand, compared with the CPU.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@
 namespace batchplane::offload {
 namespace opencl_modules_test {
 
-// The same frames on both sides.
+// Sends the same frames to both sides.
 class Beside {
  public:
   Beside(const std::shared_ptr<const KernelDevice>& device, const std::string& kind,
@@ -80,7 +80,7 @@ class Beside {
   uint32_t n_batches_ = 0;
 };
 
-// Payloads of few letters, so that words are often there; cut off anywhere, or nothing but noise.
+// Payloads of few letters, so that patterns match often; truncated anywhere, or pure noise.
 std::vector<Bytes> random_frames(Rng& rng, uint32_t n, uint32_t longest) {
   std::vector<Bytes> frames(n);
   for (Bytes& frame : frames) {
@@ -124,7 +124,7 @@ void compare(const std::string& kind, const Dict& params, uint32_t longest) {
   Beside beside(device, kind, params, 600);
   for (const uint32_t n : {1U, 2U, 63U, 64U, 65U, 257U, 600U})
     beside.expect_same(random_frames(rng, n, longest));
-  beside.expect_same(std::vector<Bytes>(70));  // none has a byte
+  beside.expect_same(std::vector<Bytes>(70));  // all empty
 }
 
 TEST(OpenClModules, DpiFindsWhatTheProcessorFinds) { compare("dpi", dpi_rules(), 700); }
@@ -155,7 +155,7 @@ TEST(OpenClModules, TheLargestBatch) {
   Beside(device, "classify", {{"random", List{64, 32, 8}}}, kMaxJobPkts).expect_same(frames);
 }
 
-// Sums that pass what a float holds, opposite ones, and no number at all.
+// Sums beyond a float's range, of both signs, and NaN.
 TEST(OpenClModules, ClassifyWithWeightsBeyondAllBounds) {
   const std::string path =
       std::filesystem::temp_directory_path() / ("bp_cl_npz_" + std::to_string(::getpid()));
@@ -206,7 +206,7 @@ TEST(OpenClModules, EditedRulesGoToTheDevice) {
   }
 }
 
-// Whatever a device says of packets that nobody checks.
+// Arbitrary device results for packets that are not checked.
 TEST(OpenClModules, AnyResultsAreSurvived) {
   Rng rng(3);
   for (const bool is_dpi : {true, false}) {
@@ -224,7 +224,7 @@ TEST(OpenClModules, AnyResultsAreSurvived) {
   }
 }
 
-// A batch goes over by the rules of that moment; what comes of it is by those of now.
+// A batch is sent with the rules of that moment; its outcome follows the rules of now.
 TEST(OpenClModules, ABatchThatAnEditOvertakes) {
   std::string why;
   const auto device = any_device(why);
@@ -261,7 +261,7 @@ TEST(OpenClModules, ABatchThatAnEditOvertakes) {
   }
 }
 
-// A packet that is longer than all the room there is: nothing is left for the device.
+// A packet longer than the device's room: nothing is left for the device.
 TEST(OpenClModules, ABatchOfNothing) {
   std::string why;
   const auto device = any_device(why);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// opencl_test.cc - kernels on whatever device this machine has, beside the processor, byte by byte. Skipped
-// where there is none.
+// opencl_test.cc - kernels on any device at hand, compared with the CPU byte by byte. Skipped if there is
+// none.
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
@@ -83,12 +83,12 @@ TEST(OpenCl, SourcesThatAreWrongAreTold) {
   }
 }
 
-// A whole engine, with the device's thread beside the worker.
+// A whole engine, with a device thread beside the worker.
 TEST(OpenCl, TakesAStagesPacketsInOrder) {
   std::string why;
   if (any_device(why) == nullptr) GTEST_SKIP() << why;
   for (const uint32_t threads : {0U, 1U}) {
-    // However busy this machine is, nothing is taken back: ten times this law is 10 s.
+    // Nothing is taken back, however busy this machine is: ten times this law is 10 s.
     const Dict laws{{"test_work", Dict{{"batch_ns", 1'000'000'000}}}};
     const DeviceSpec gpu{
         "gpu", kind_of_any_device(), {{"threads", threads}, {"check_one_in", 1}, {"laws", laws}}};
