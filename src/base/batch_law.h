@@ -33,6 +33,13 @@ inline constexpr std::array<std::pair<std::string_view, double BatchLaw::*>, 4> 
      {"pkt_ns", &BatchLaw::pkt_ns},
      {"byte_ns", &BatchLaw::byte_ns},
      {"length_ns", &BatchLaw::length_ns}}};
+// The part with this key; nullptr if there is none.
+[[nodiscard]] constexpr double BatchLaw::*law_part(std::string_view key) {
+  for (const auto& [name, part] : kLawKeys) {
+    if (name == key) return part;
+  }
+  return nullptr;
+}
 inline constexpr const char* kLawKeyNames = "batch_ns, pkt_ns, byte_ns or length_ns";
 
 }  // namespace batchplane

@@ -111,13 +111,12 @@ std::map<std::string, BatchLaw> laws_of(const Dict& given, const std::string& wh
       throw ConfigError("expected {batch: 20us, pkt_ns: 15, byte_ns: 0.05}", at);
     BatchLaw law;
     for (const auto& [key, number] : value.as_dict()) {
-      const auto part = std::ranges::find(kLawKeys, key, [](const auto& one) { return one.first; });
-      if (part == kLawKeys.end())
-        throw ConfigError("'" + key + "' is no part of a law", at, kLawKeyNames);
+      const auto part = law_part(key);
+      if (part == nullptr) throw ConfigError("'" + key + "' is no part of a law", at, kLawKeyNames);
       const double ns = number_at(number, at + "." + key);
       if (ns < 0 || ns > kMostLawNs)
         throw ConfigError("out of range", at + "." + key, "0 to 1000000000");
-      law.*(part->second) = ns;
+      law.*part = ns;
     }
     laws[kind] = law;
   }

@@ -52,10 +52,10 @@ PlacementChoice::App app_from(const Value& given, const std::string& where) {
 placement::Law law_from(const Value& given, const std::string& where) {
   placement::Law law{.is_there = true};
   for (const auto& [key, value] : dict_from(given, where)) {
-    const auto part = std::ranges::find(kLawKeys, key, [](const auto& one) { return one.first; });
-    if (part == kLawKeys.end())
+    const auto part = law_part(key);
+    if (part == nullptr)
       throw ConfigError("'" + key + "' is no part of a law", where, kLawKeyNames);
-    law.batch.*(part->second) = number_from(value, where + "." + key, 0, kMostLawNs);
+    law.batch.*part = number_from(value, where + "." + key, 0, kMostLawNs);
   }
   return law;
 }

@@ -3,6 +3,7 @@
 #include "offload/cuda/cuda_device.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -49,13 +50,9 @@ const Gpu& chosen(const std::vector<Gpu>& all, const std::string& choice,
       return all[i];
   }
   std::vector<std::string> names;
-  std::string listed;
-  for (const Gpu& gpu : all) {
-    names.push_back(gpu.name);
-    listed += (listed.empty() ? "there is: " : ", ") + gpu.name;
-  }
+  for (const Gpu& gpu : all) names.push_back(gpu.name);
   throw ConfigError("there is no GPU '" + choice + "'", where + ".device",
-                    did_you_mean(choice, names, listed));
+                    did_you_mean(choice, std::move(names)));
 }
 
 }  // namespace

@@ -67,13 +67,9 @@ const Named& named(const std::vector<Named>& all, const std::string& part, const
       all, [&](const Named& one) { return one.name.find(part) != std::string::npos; });
   if (found != all.end()) return *found;
   std::vector<std::string> names;
-  std::string listed;
-  for (const Named& one : all) {
-    names.push_back(one.name);
-    listed += (listed.empty() ? "there is: " : ", ") + one.name;
-  }
+  for (const Named& one : all) names.push_back(one.name);
   throw ConfigError("there is no OpenCL " + what + " '" + part + "'", where,
-                    did_you_mean(part, names, listed));
+                    did_you_mean(part, std::move(names)));
 }
 
 }  // namespace

@@ -196,7 +196,7 @@ TEST(OpenClFaults, WhatCannotBeIsToldAtTheStart) {
   has(told({.n_platforms = 0}), "OpenCL has no platform here");
   has(told({.n_devices = 0}), "the OpenCL platform 'A Fake Platform' has no device");
   has(told({}, {{"platform", "NVIDIA"}}), "there is no OpenCL platform 'NVIDIA'");
-  has(told({}, {{"platform", "NVIDIA"}}), "there is: A Fake Platform");
+  has(told({}, {{"platform", "NVIDIA"}}), "one of: A Fake Platform");
   has(told({}, {{"platform", "Fake"}, {"device", "fake-900x"}}), "did you mean 'fake-9000'?");
   has(told({.is_bad_source = true}),
       "does not compile for 'fake-9000': error -11, error: no such word");
