@@ -68,7 +68,7 @@ void Decomposer::move(const View& view, uint32_t module, uint32_t worker, const 
                      : uint64_t{settings_.master_periods};
 }
 
-// --- The first paper's cut ------------------------------------------------------------------------
+// --- The first paper's cut -----------------------------------------------------------------------
 
 // A task whose full batches alone take longer than a flow's SLO: at full load no triggers can keep
 // the SLO there, and it is broken now, too.
@@ -130,7 +130,7 @@ void Decomposer::cut_task(const View& view, uint32_t task) {
   }
 }
 
-// --- Its rule for pipelines that are cut already --------------------------------------------------
+// --- Its rule for pipelines that are cut already -------------------------------------------------
 
 // A worker that misses an SLO by half gives the task whose tightest flow has the most time to a
 // worker that has room for it and misses no SLO.
@@ -175,7 +175,7 @@ void Decomposer::move_violating_tasks(const View& view) {
   }
 }
 
-// --- By load ----------------------------------------------------------------------------------------
+// --- By load -------------------------------------------------------------------------------------
 
 // While a worker is overloaded, parts leave it if the move makes the busier of the two workers less
 // busy.
@@ -230,7 +230,7 @@ bool Decomposer::balance_once(const View& view, uint32_t worker, std::vector<dou
   return true;
 }
 
-// --- And back -----------------------------------------------------------------------------------------
+// --- And back ------------------------------------------------------------------------------------
 
 // A worker that shares its core, or waits for packets that one worker alone can bring, gains
 // nothing from another worker: if throughput is lower than before, parts that left for their load

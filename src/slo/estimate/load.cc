@@ -35,7 +35,7 @@ bool Load::count_inputs(const Snapshot& snapshot, const ProgramView& view, doubl
   std::ranges::fill(left_pkts_, 0.0);
   for (size_t i = 0; i < std::min(model_.inputs.size(), snapshot.inputs.size()); ++i) {
     const exec::ControlInput& about = model_.inputs[i];
-    // A scheduler's packets came in elsewhere.
+    // Packets of queues and schedulers came in elsewhere.
     if (about.is_queue || about.is_scheduler) continue;
     const exec::InputPeriod& input = snapshot.inputs[i];
     offered_pkts += static_cast<double>(input.offered_pkts);
