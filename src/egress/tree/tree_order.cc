@@ -217,7 +217,7 @@ inline void Tree::charge(Shaper& shaper, uint32_t wire_bytes, bool was_green) co
   shaper.min.charge(wire_bytes);
 }
 
-// Settles the node after its packet, from the head of its list, has been sent.
+// Accounts for a packet of this node, which is first in its list, after it has been sent.
 inline void Tree::settle(uint32_t at, uint32_t wire_bytes) noexcept {
   TreeNode& node = nodes_[at];
   const bool was_green = node.place == Place::kGreen;
