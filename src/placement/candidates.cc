@@ -7,8 +7,8 @@
 namespace batchplane::placement {
 namespace {
 
-// Of one device, at a share of the rate: what keeps budget and utilisation alone. A larger batch takes less of
-// the device's time, and adds to the delay.
+// Batch sizes on one device, at a share of the rate, that by themselves keep the budget and the
+// utilisation limit. A larger batch takes less device time and adds delay.
 std::vector<uint32_t> sizes_for(const Problem& problem, size_t a, size_t d, double share) {
   std::vector<uint32_t> sizes;
   const App& app = problem.apps[a];
@@ -23,11 +23,11 @@ std::vector<uint32_t> sizes_for(const Problem& problem, size_t a, size_t d, doub
   return sizes;
 }
 
-// With more than these, two devices share a flow by speed only, until the search shifts parts.
+// With more devices, pairs share a flow by speed only, until the search shifts parts.
 constexpr size_t kFewDevices = 3;
 constexpr uint32_t kParts = 8;
 
-// The ends, and what lies between at equal steps.
+// The smallest and the largest size, and sizes at equal steps between them.
 std::vector<uint32_t> thinned(const std::vector<uint32_t>& sizes) {
   constexpr size_t kMost = 4;
   if (sizes.size() <= kMost) return sizes;
@@ -52,7 +52,7 @@ class Maker {
     for (size_t i = 0; has_few && i < usable_.size(); ++i) {
       for (size_t j = i + 1; j < usable_.size(); ++j) add_pair(usable_[i], usable_[j]);
     }
-    // A part goes to one device at first; the search adds others.
+    // A part goes to one device at first; the search adds more devices.
     if (served_ < 1 && !has_few) return std::move(found_);
     for (uint32_t set = 1; set < 1U << usable_.size(); ++set) {
       if (std::popcount(set) > 1) add_many(set);
@@ -85,7 +85,7 @@ class Maker {
       }
     }
   }
-  // By speed at large batches, so that all are equally busy.
+  // Shares by speed at large batches, so that all devices are equally busy.
   void add_many(uint32_t set) {
     double all_speed = 0;
     std::array<double, kMaxDevices> speed{};

@@ -9,10 +9,10 @@
 namespace batchplane::placement {
 namespace {
 
-// A hundred times what the placer has.
+// A hundred times the placer's effort.
 constexpr uint32_t kOracleEffort = 100 * kEffort;
 
-// The highest rate that each application ever has.
+// Each application at its highest rate over the whole run.
 Problem at_peak(const PlantSpec& spec, Problem problem) {
   for (const Change& change : spec.changes) {
     if (change.app < 0) continue;
@@ -22,7 +22,7 @@ Problem at_peak(const PlantSpec& spec, Problem problem) {
   return problem;
 }
 
-// The largest batch that keeps the budget with a batch of everybody else before it.
+// The largest batch that keeps the budget when a batch of every application waits before it.
 uint32_t batch_for(const Problem& problem, size_t a, size_t d, double share) {
   const App& app = problem.apps[a];
   const Law& law = problem.laws[a][d];
@@ -159,7 +159,7 @@ class Nba final : public Fixed {
   static constexpr double kStep = 0.05;
   static constexpr uint64_t kEveryNs = 200'000'000;
 
-  // By what piles up: it knows throughput only.
+  // Moves by the backlog's growth: this chooser sees only throughput.
   void move(size_t a, const Seen& seen) {
     if (seen.waiting_pkts > before_[a]) step_[a] = -step_[a];
     before_[a] = seen.waiting_pkts;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// evaluate.cc - evaluates a plan by the law of batches: utilisation, delay, watts, and the
-// policies' cost.
+// evaluate.cc - evaluates a plan by the batch laws: utilisation, delay, watts, and the policies'
+// cost.
 #include <algorithm>
 #include <limits>
 
@@ -10,12 +10,13 @@ namespace batchplane::placement {
 namespace {
 
 struct Loads {
-  std::vector<std::array<double, kMaxDevices>> batch_ns;  // by application: a batch on a device
-  std::vector<double> utilisation;                        // by device
-  std::vector<double> round_ns;  // by device: a batch of everybody who uses it, and jitter
+  std::vector<std::array<double, kMaxDevices>>
+      batch_ns;                     // by application: its batch on each device
+  std::vector<double> utilisation;  // by device
+  std::vector<double> round_ns;     // by device: one batch of each of its users, and jitter
 };
 
-// Slow-down of a on d by everything that runs beside it.
+// Slow-down of a on d by all applications that run beside it.
 double slowdown(const Problem& problem, const Plan& plan, size_t a, size_t d) {
   if (problem.slowdown.empty()) return 1;
   double factor = 1;
@@ -55,7 +56,7 @@ Loads loads_of(const Problem& problem, const Plan& plan) {
   return loads;
 }
 
-// Each device's watts, dealt out to those who use it by what they take of its time.
+// Each device's watts, divided among its users by their device time.
 struct Watts {
   double all = 0;
   std::vector<double> of_app;
@@ -80,7 +81,8 @@ Watts watts_of(const Problem& problem, const Plan& plan, const Loads& loads) {
   return watts;
 }
 
-// 0 to 1 where all is well, whatever the policy: so that policies of several applications can be added.
+// 0 to 1 in a feasible plan, whatever the policy, so that costs of applications with different
+// policies add up.
 double cost_of(const Problem& problem, const Placed& placed, size_t a, const Loads& loads,
                double delay_ns, double watts) {
   switch (problem.apps[a].policy) {

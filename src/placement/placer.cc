@@ -11,7 +11,7 @@
 namespace batchplane::placement {
 namespace {
 
-// A stretch beyond these says more of a machine that was held up than of a law.
+// A time ratio beyond these limits tells of a stalled machine, not of a law.
 constexpr double kLeastStretch = 0.2;
 constexpr double kMostStretch = 5;
 
@@ -22,7 +22,7 @@ Placer::Placer(Problem problem, PlacerSettings settings)
       profiled_(problem.laws),
       problem_(std::move(problem)),
       waiting_before_(problem_.apps.size(), 0) {
-  // Factors are learnt, so there must be some.
+  // Slow-down factors are learned, so each slot needs one.
   const size_t n = problem_.apps.size() * problem_.devices.size();
   if (problem_.slowdown.empty()) problem_.slowdown.assign(n * n, 1);
   for (double& factor : problem_.slowdown) factor = std::clamp(factor, 1.0, kMostStretch);
@@ -45,7 +45,7 @@ void Placer::set_device_up(size_t device, bool is_up) {
   event_ = "device";
 }
 
-// Measured rate, plus the backlog that has built up, plus headroom.
+// Measured rate, plus growth of the backlog, plus headroom.
 void Placer::take_rates(uint64_t now_ns, const std::vector<Seen>& seen) {
   const double period_s = std::max(1e-3, static_cast<double>(now_ns - last_ns_) * 1e-9);
   for (size_t a = 0; a < seen.size(); ++a) {
@@ -57,8 +57,8 @@ void Placer::take_rates(uint64_t now_ns, const std::vector<Seen>& seen) {
   last_ns_ = now_ns;
 }
 
-// A law that is wrong when the application runs alone is scaled; errors only beside others change
-// their slow-down factors.
+// Scales a law that is wrong when the application runs alone; errors that appear only beside others
+// change their slow-down factors.
 void Placer::learn(const std::vector<Seen>& seen) {
   const Plan& plan = decision_.plan;
   for (size_t a = 0; a < plan.size(); ++a) {
@@ -66,7 +66,7 @@ void Placer::learn(const std::vector<Seen>& seen) {
       if (seen[a].batch_ns[d] <= 0 || plan[a].share[d] <= 0) continue;
       const double profiled_ns =
           profiled_[a][d].batch_time_ns(seen[a].batch_pkts[d], problem_.apps[a].pkt_bytes);
-      std::vector<size_t> factors;  // slots
+      std::vector<size_t> factors;  // slots of the slow-down factors
       double expected = 1;
       for (size_t b = 0; b < plan.size(); ++b) {
         std::optional<size_t> worst;
@@ -82,7 +82,7 @@ void Placer::learn(const std::vector<Seen>& seen) {
       Law& law = problem_.laws[a][d];
       const double scale =
           law.batch_time_ns(seen[a].batch_pkts[d], problem_.apps[a].pkt_bytes) / profiled_ns;
-      // Several beside it may slow it more than one would be believed to.
+      // Several applications together may slow it more than the limit for one.
       const double stretch = std::clamp(seen[a].batch_ns[d] / profiled_ns, kLeastStretch,
                                         std::max(kMostStretch, scale * expected));
       if (factors.empty()) {

@@ -18,7 +18,7 @@ double normal(Rng& rng) {
   return std::sqrt(-2 * std::log(uniform(rng))) * std::cos(6.283185307179586 * uniform(rng));
 }
 
-// How long n packets take to come, in units of the mean distance between two.
+// Time until n packets have arrived, in units of the mean interval.
 double gamma_time(Rng& rng, uint32_t n) {
   if (n > 30) return std::max(0.0, n + std::sqrt(n) * normal(rng));
   double sum = 0;
@@ -28,8 +28,8 @@ double gamma_time(Rng& rng, uint32_t n) {
 
 // One application's batches for one device.
 struct Stream {
-  double began_ns = 0;  // when the first packet of the batch that is filling came, or will come
-  double ready_ns = kNever;  // when it is sent
+  double began_ns = 0;       // arrival of the first packet of the filling batch, past or to come
+  double ready_ns = kNever;  // when the batch is sent
   double pkts = 0;
 };
 
@@ -90,7 +90,7 @@ class Plant {
     std::vector<Seen> seen(n_apps());
     const double period_s = std::max(1e-9, (at_ns_ - period_began_ns_) * 1e-9);
     for (size_t a = 0; a < n_apps(); ++a) {
-      const bool is_new = at_ns_ - period_began_ns_ < 1e6;  // nothing was seen yet
+      const bool is_new = at_ns_ - period_began_ns_ < 1e6;  // nothing has been seen yet
       seen[a].rate_pps = is_new ? now_.apps[a].rate_pps : row_.apps[a].offered_pkts / period_s;
       seen[a].pkt_bytes = now_.apps[a].pkt_bytes;
       for (size_t d = 0; d < n_devices(); ++d) {
@@ -98,7 +98,7 @@ class Plant {
           seen[a].batch_pkts[d] = pkts_[a][d] / batches_[a][d];
           seen[a].batch_ns[d] = ns_[a][d] / batches_[a][d];
         }
-        // Its share of what the device has before it.
+        // The application's share of the packets that the device has before it.
         if (plan_.empty() || plan_[a].share[d] <= 0) continue;
         const double behind_ns = std::max(0.0, free_ns_[d] - at_ns_);
         seen[a].waiting_pkts += std::max(0.0, behind_ns - round_ns(d)) * 1e-9 *
@@ -115,7 +115,7 @@ class Plant {
       for (size_t d = 0; d < n_devices(); ++d) restart(a, d);
     }
   }
-  // A batch of everybody on the device.
+  // Time of one batch of each application on the device.
   [[nodiscard]] double round_ns(size_t d) const {
     double sum_ns = 0;
     for (size_t a = 0; a < n_apps(); ++a) {
@@ -124,7 +124,7 @@ class Plant {
     return sum_ns;
   }
 
-  // The batch that fills goes on filling, to its new size.
+  // The batch being filled goes on, up to its new size.
   void restart(size_t a, size_t d) {
     Stream& stream = streams_[a][d];
     if (plan_[a].share[d] <= 0 || now_.apps[a].rate_pps <= 0) {
@@ -214,7 +214,7 @@ class Plant {
     batches_[a][d] += 1;
   }
 
-  // Time passes: packets come, watts are drawn.
+  // Advances time: packets arrive, devices draw power.
   void advance(double to_ns) {
     const double passed_ns = to_ns - at_ns_;
     if (passed_ns <= 0) return;
@@ -236,7 +236,7 @@ class Plant {
     at_ns_ = to_ns;
   }
 
-  // Whether the chooser has to be asked at once.
+  // True when the chooser has to be asked at once.
   bool apply(const Change& change) {
     bool tells = false;
     if (change.app >= 0) {
@@ -263,11 +263,11 @@ class Plant {
 
   const PlantSpec& spec_;
   Chooser& chooser_;
-  Problem now_;  // as things are
+  Problem now_;  // the present state
   Rng rng_;
   std::vector<std::array<Stream, kMaxDevices>> streams_;
   std::vector<double> free_ns_;
-  // Of the batches done in the period, by application and device.
+  // Of the batches finished in the period, by application and device.
   std::vector<std::array<double, kMaxDevices>> pkts_;
   std::vector<std::array<double, kMaxDevices>> ns_;
   std::vector<std::array<double, kMaxDevices>> batches_;
@@ -276,7 +276,7 @@ class Plant {
   std::string reason_;
   double at_ns_ = 0;
   double decided_ns_ = 0;
-  bool is_flooded_ = false;  // a batch waited for more than one of everybody, or was lost
+  bool is_flooded_ = false;  // a batch waited for more than one of each application, or was lost
   double period_began_ns_ = 0;
   PeriodRow row_;
   std::vector<PeriodRow> rows_;

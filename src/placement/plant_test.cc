@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// plant_test.cc - plans in virtual time: what evaluate() promises, and what the placer does about changes.
+// plant_test.cc - plans in virtual time: evaluate()'s predictions hold, and the placer reacts to
+// changes.
 #include "placement/plant.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +11,7 @@
 namespace batchplane::placement {
 namespace plant_test {
 
-// One slow device that draws little, and one fast one that draws much.
+// One slow device that draws little power, and a fast one that draws much.
 Problem two_devices() {
   Problem problem;
   problem.devices = {{"small", 1, 3, 15}, {"large", 9, 55, 250}};
@@ -44,7 +45,7 @@ std::vector<PeriodRow> run(const PlantSpec& spec, const std::string& chooser,
   return run_plant(spec, *make_chooser(chooser, spec, spec.truth, settings));
 }
 
-// Evenly spaced packets: the delays that a plan was promised hold, and its watts are what it draws.
+// Evenly spaced packets: the predicted delays of a plan hold, and so do its watts.
 TEST(Plant, KeepsWhatEvaluatePromises) {
   PlantSpec spec{.truth = two_devices(), .duration_ns = 2'000'000'000, .is_random = false};
   const Plan plan = solve(spec.truth, {});
@@ -66,7 +67,7 @@ TEST(Plant, FollowsAStepOfLoadWithinTwoPeriods) {
   spec.changes = {{.at_ns = 1'050'000'000, .app = 0, .rate_pps = 3e6},
                   {.at_ns = 1'050'000'000, .app = 1, .rate_pps = 2e6}};
   const auto rows = run(spec, "placer");
-  // 10 periods before, the one in which it happens, two to follow.
+  // 10 periods before the change, its own period, and two after it.
   const Sum after = sum_of(rows, 13);
   EXPECT_GE(after.all.served_pkts, 0.99 * after.all.offered_pkts);
   EXPECT_LE(after.all.late_pkts, 0.01 * after.all.served_pkts);
@@ -80,7 +81,8 @@ TEST(Plant, SurvivesTheLossOfADevice) {
                   {.at_ns = 2'000'000'000, .device = 1, .is_up = true}};
   const auto rows = run(spec, "placer");
   const Sum sum = sum_of(rows);
-  // What was under way at most: the small device serves what it can, the rest is refused, not lost.
+  // At most the packets under way: the small device serves as much as it can, the rest is refused,
+  // not lost.
   EXPECT_LE(sum.all.lost_pkts, 0.005 * sum.all.offered_pkts);
   EXPECT_GT(rows[15].apps[0].refused_pkts + rows[15].apps[1].refused_pkts, 0);
   EXPECT_GT(rows[15].apps[0].served_pkts + rows[15].apps[1].served_pkts, 0);
@@ -97,7 +99,7 @@ TEST(Plant, KeepsACapOfWatts) {
   for (size_t i = 11; i < rows.size(); ++i) EXPECT_LE(rows[i].joules * 10, 101) << i;
 }
 
-// Nothing changes back and forth while the load only trembles.
+// No plan changes back and forth while the load only fluctuates a little.
 TEST(Plant, ChangesNothingForNothing) {
   PlantSpec spec{.truth = two_devices(), .duration_ns = 10'000'000'000};
   Rng rng(3);
@@ -116,7 +118,8 @@ TEST(Plant, ChangesNothingForNothing) {
   EXPECT_GE(sum.all.served_pkts, 0.99 * sum.all.offered_pkts);
 }
 
-// Laws that are half of the truth, and a neighbour that slows: both are found out, and what was promised holds.
+// Laws too short by a factor of 1.5, and a neighbour that slows: the placer learns both, and delays
+// keep their budgets.
 TEST(Plant, LearnsWhatTheProfileDidNotSay) {
   PlantSpec spec{.truth = two_devices(), .duration_ns = 5'000'000'000};
   spec.truth.apps[0].rate_pps = 600'000;
@@ -139,7 +142,7 @@ TEST(Plant, LearnsWhatTheProfileDidNotSay) {
   EXPECT_LE(late.all.late_pkts, 0.01 * late.all.served_pkts);
 }
 
-// What was learnt goes on in a placer for other applications and devices in another order.
+// Learned factors carry over to a placer for other applications, with devices in another order.
 TEST(Placer, LearnsFromAnother) {
   Problem problem = two_devices();
   Placer old(problem);
@@ -168,16 +171,17 @@ TEST(Placer, LearnsFromAnother) {
   next.learn_from(old);
   for (size_t d = 0; d < 2; ++d) {
     EXPECT_EQ(next.problem().laws[0][d], old.problem().laws[0][1 - d]);
-    EXPECT_EQ(next.problem().laws[1][d], other.laws[1][d]);  // nobody has seen it
+    EXPECT_EQ(next.problem().laws[1][d], other.laws[1][d]);  // never measured
   }
-  // Twice as long as profiled: put down to the law, or to who ran beside it.
+  // Twice as long as profiled: blamed on the law, or on the application that ran beside it.
   double most = 1;
   for (const double factor : old.problem().slowdown) most = std::max(most, factor);
   most = std::max(most, old.problem().laws[0][0].batch.pkt_ns / problem.laws[0][0].batch.pkt_ns);
   EXPECT_GT(most, 1.8);
 }
 
-// Corrected from where the profile has it, by what two others do together; what is beyond belief is not taken.
+// Starting from the profile, two applications together correct a third one's factors; implausible
+// times are limited.
 TEST(Placer, CorrectsSlowdownsFromWhatWasMeasured) {
   Problem problem = two_devices();
   problem.devices.pop_back();

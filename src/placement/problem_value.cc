@@ -17,7 +17,7 @@ Policy policy_from(const std::string& word, const std::string& where) {
 
 namespace {
 
-// Reads named fields of one dictionary; what nobody asked for is refused.
+// Reads named fields of one dictionary; refuses fields that were not read.
 class Fields {
  public:
   Fields(const Value& value, std::string where) : where_(std::move(where)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// solve.cc - chooses one candidate for each application, then shifts parts and trades time between them, and
-// takes some out to put them elsewhere, as long as its effort allows.
+// solve.cc - chooses one candidate for each application, then shifts parts and trades time between
+// applications, and places some of them anew, as long as its effort allows.
 #include "placement/solve.h"
 
 #include <algorithm>
@@ -13,12 +13,12 @@
 namespace batchplane::placement {
 namespace {
 
-constexpr double kPromising = 1.3;        // of the best score: worth more time
+constexpr double kPromising = 1.3;        // times the best score: within it, worth more time
 constexpr uint32_t kMostOut = 4;          // applications taken out at once
-constexpr double kLeastShare = 1 / 64.0;  // less than this goes along with what is shifted
+constexpr double kLeastShare = 1 / 64.0;  // a smaller rest moves along with a shift
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
 
-// Computes what evaluate() does, on candidates, without allocating.
+// Computes the same as evaluate(), on candidates, without allocating.
 class Judge {
  public:
   explicit Judge(const Problem& problem)
@@ -85,7 +85,7 @@ class Judge {
   }
 
  private:
-  // worst_[b][set][a][d]: of a on d while b uses the devices of `set`.
+  // worst_[b][set][a][d]: slow-down of a on d while b uses the devices of `set`.
   void fill_worst() {
     const size_t n_sets = size_t{1} << n_devices_;
     worst_.assign(n_apps_ * n_sets * n_apps_ * n_devices_, 1);
@@ -128,7 +128,7 @@ class Search {
          const std::vector<std::vector<Candidate>>& candidates, uint32_t most_tried)
       : problem_(problem), judge_(judge), candidates_(candidates), most_tried_(most_tried) {}
 
-  // From one plan on, until no single application can do better.
+  // Improves a plan until no single application can do better.
   double improve(std::vector<Candidate>& plan) {
     begin(plan);
     for (double before = kImpossible; has_time();) {
@@ -140,8 +140,8 @@ class Search {
     }
     return best_;
   }
-  // Takes some applications out, puts one of them anywhere, and lets the others do the best that they can about
-  // it. What comes near `least` is worth more time.
+  // Takes some applications out, puts one of them anywhere, and lets the others respond as well as
+  // they can. A score near `least` is worth more time.
   double shake(std::vector<Candidate>& plan, double least, Rng& rng) {
     begin(plan);
     const auto n = static_cast<uint32_t>(plan.size());
@@ -186,7 +186,7 @@ class Search {
   }
   void take(size_t a, const Candidate& one) { (*plan_)[a] = one; }
 
-  // One of its ways, or one between two of them.
+  // One of its candidates, or a mixture of two.
   Candidate anywhere(size_t a, Rng& rng) const {
     const auto any = [&]() -> const Candidate& {
       return candidates_[a][rng.below(static_cast<uint32_t>(candidates_[a].size()))];
@@ -202,7 +202,7 @@ class Search {
     }
     return candidate_from(problem_, a, way);
   }
-  // The best of an application's own ways, as things are.
+  // Takes the application's best candidate, given all the others.
   bool answer(size_t a) {
     const Candidate* best = nullptr;
     for (const Candidate& one : candidates_[a]) {
@@ -213,7 +213,7 @@ class Search {
     if (best != nullptr) take(a, *best);
     return best != nullptr;
   }
-  // Another batch on a device, or a part of the packets to another one.
+  // Tries other batch sizes on a device, and moving a part of the packets to another device.
   void shift(size_t a) {
     for (bool has_gained = true; has_gained && has_time();) {
       has_gained = false;
@@ -259,7 +259,7 @@ class Search {
     }
     return has_gained;
   }
-  // Time on a device: smaller batches here for larger ones of another application.
+  // Trades device time: smaller batches here for larger ones of another application.
   void trade(size_t a) {
     for (size_t b = 0; b < plan_->size(); ++b) {
       for (size_t d = 0; b != a && d < problem_.devices.size(); ++d) {
@@ -292,7 +292,7 @@ class Search {
   [[nodiscard]] bool can_use(size_t a, size_t e) const {
     return problem_.laws[a][e].is_there && problem_.devices[e].is_up;
   }
-  // Of what is refused so far.
+  // Places packets that were refused so far.
   bool serve_more(size_t a, const Placed& from, size_t e) {
     bool has_gained = false;
     for (const double part : {1 / 64.0, 1 / 8.0, 1 / 2.0, 1.0}) {
@@ -307,7 +307,7 @@ class Search {
     return has_gained;
   }
   bool try_way(size_t a, const Placed& way) {
-    n_tried_ += 2;  // to make it takes longer than to look at it
+    n_tried_ += 2;  // making a candidate takes longer than scoring one
     const Candidate one = candidate_from(problem_, a, way);
     if (!is_better(a, one)) return false;
     take(a, one);
@@ -324,7 +324,7 @@ class Search {
   uint32_t n_tried_ = 0;
 };
 
-// None first, then what serves most.
+// The empty candidate first, then those that serve most.
 std::vector<std::vector<Candidate>> all_candidates(const Problem& problem, bool with_parts) {
   std::vector<std::vector<Candidate>> all(problem.apps.size());
   for (size_t a = 0; a < problem.apps.size(); ++a) {
@@ -375,12 +375,12 @@ double search(const Problem& problem, const Plan& start, bool with_parts, uint32
 
 Plan solve(const Problem& problem, const Plan& start, uint32_t effort) {
   const auto size = static_cast<uint32_t>(problem.apps.size() * problem.devices.size());
-  // To look who slows whom takes as long again.
+  // Slow-down factors double the work per try.
   const uint32_t each = problem.slowdown.empty() ? 1 : 2;
   const uint32_t most_tried = effort / std::max(1U, size * each);
   Plan plan;
   const double best = search(problem, start, false, most_tried, plan);
-  // Where all is served, the score is what the policies weigh, at most 1 for each.
+  // When everything is served, the score is the sum of the policies' costs, at most 1 each.
   if (best <= static_cast<double>(problem.apps.size())) return plan;
   Plan in_parts;
   return search(problem, plan, true, most_tried, in_parts) < best ? in_parts : plan;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// solve_test.cc - plans beside every plan there is, on small random problems.
+// solve_test.cc - plans against every possible plan, on small random problems.
 #include "placement/solve.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace batchplane::placement {
 namespace solve_test {
 
-// A handful of a thousand are a little further off: bench_placement counts them.
+// A handful in a thousand are a little further off: bench_placement counts them.
 TEST(Placement, IsWithinOnePercentOfTheBestPlanThereIs) {
   uint32_t n_further = 0;
   for (uint64_t seed = 1; seed <= 200; ++seed) {
@@ -28,7 +28,7 @@ TEST(Placement, FindsTheSameAgain) {
   EXPECT_EQ(solve(problem, {}), solve(problem, {}));
 }
 
-// What is there already is never made worse.
+// The plan in force is never made worse.
 TEST(Placement, IsNoWorseThanWhereItBegan) {
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     const Problem problem = random_problem(seed, 4, 3);
@@ -48,7 +48,7 @@ TEST(Placement, RefusesWhatNoDeviceCanDo) {
   EXPECT_EQ(evaluate(problem, solve(problem, {})).served_value, 0);
 }
 
-// What is worth more is served first.
+// More valuable applications are served first.
 TEST(Placement, ServesWhatIsWorthMore) {
   Problem problem;
   problem.devices = {{"only", 0, 1, 10}};

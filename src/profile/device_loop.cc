@@ -119,7 +119,8 @@ void DeviceLoop::begin(uint32_t n_pkts, uint32_t n_inside) {
   n_free_ = all_pkts_;
 }
 
-// A device that has failed does nothing more: then the worker runs what there is, and nothing is counted.
+// A failed device finishes no job, because the worker runs them itself: the measurement then ends
+// after kMostBatches.
 bool DeviceLoop::has_enough() const {
   constexpr uint64_t kMostBatches = 10 * DeviceTimes::kTogether * DeviceTimes::kLeast;
   return times_.is_good() || (times_.jobs == 0 && fed_pkts_ > kMostBatches * n_pkts_);
@@ -145,7 +146,7 @@ void DeviceLoop::put_batch() {
   }
 }
 
-// Polls that find nothing are the worker's to spend on other things.
+// Empty polls are not counted: the worker can spend that time on other work.
 void DeviceLoop::poll() {
   const uint64_t sent_before = stage_.counts().pkts.load(std::memory_order_relaxed);
   ctx_->now_ns = now_ns();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// device_loop_test.cc - batches of the size that was asked for, on the worker and on a thread, and every packet
-// comes back. No time is asserted.
+// device_loop_test.cc - batches have the requested size, on the worker and on a thread, and every
+// packet comes back. No time is asserted.
 #include "profile/device_loop.h"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST_F(DeviceLoopTest, TwoRunSideBySide) {
   EXPECT_EQ(pool_.available_pkts(), pool_.size_pkts());
 }
 
-// The worker runs what a device does not take: that says nothing of the device.
+// The worker runs batches that a device does not take: that tells nothing about the device.
 TEST_F(DeviceLoopTest, ADeviceThatIsDownHasNoTimes) {
   const auto devices =
       env_.shared<offload::Devices>(offload::kDevices, [] { return new offload::Devices; });

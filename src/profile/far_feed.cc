@@ -16,10 +16,12 @@ constexpr size_t kMaxTimes = 1U << 14;
 constexpr size_t kMinTimes = 20;
 constexpr uint32_t kTrips = 1000;
 constexpr uint32_t kOver = ~0U;
-constexpr uint64_t kMaxTripsNs = 20'000'000;  // both had to share a core, or did not get theirs
-constexpr uint64_t kMaxTripNs = 10'000;       // longer ones waited for a core, and not for a line
-// Each way has two halves alike: the writer takes the line from the reader's cache, and the reader
-// gets it back. The second one is the reader's own time, and among what its polls take.
+constexpr uint64_t kMaxTripsNs =
+    20'000'000;                          // longer: both threads shared a core, or one lost its own
+constexpr uint64_t kMaxTripNs = 10'000;  // longer trips waited for a core, not for the cache line
+// Each direction of a round trip has two equal halves: the writer takes the cache line from the
+// reader, and the reader gets it back. The second half is the reader's time and part of the cost of
+// its polls.
 constexpr double kHalvesOfTrip = 4;
 
 void note(std::vector<double>& times, double ns) {
@@ -94,11 +96,11 @@ void FarFeed::time_line() {
   other.join();
 }
 
-// As Generator::run, with times.
+// Same as Generator::run, but timed.
 void FarFeed::run(Feeder& feeder) {
   [[maybe_unused]] const PacketThread registered;
   const TscClock& clock = TscClock::instance();
-  // Its schedule begins now: what was due while nobody ran it would come in one go.
+  // The schedule starts now; otherwise all that fell due before would be sent at once.
   feeder.generator->set_on(false);
   (void)feeder.generator->run_burst(clock.now_ns());
   feeder.generator->set_on(true);

@@ -11,16 +11,16 @@
 namespace batchplane::profile {
 namespace {
 
-constexpr double kQuiet = 0.1;  // percentile that stalls and slow spells do not reach
+constexpr double kQuiet = 0.1;  // low percentile, which stalls and slow phases do not reach
 constexpr uint32_t kResamples = 100;
 constexpr double kLowTail = 0.025;
 constexpr double kHighTail = 0.975;
-// Below this growth over the whole range the slope is lost in what one call costs, or in what a
-// clock can tell.
+// If the time grows less than this over all sizes, the slope is lost in the cost of one call or in
+// the clock's resolution.
 constexpr double kFlatShare = 0.1;
 constexpr double kFlatNs = 5;
 
-// Lines that leave less out stand without a reason.
+// A line at least this good needs no reason.
 constexpr double kGoodRSquared = 0.99;
 constexpr double kGoodError = 0.1;
 
@@ -35,7 +35,7 @@ std::string text(const char* format, double a, double b = 0, double c = 0) {
   return line;
 }
 
-// Of few or skewed rounds the figure itself may lie outside of what resampling gives.
+// With few or skewed rounds the value itself may lie outside the resampled interval.
 Interval interval(const std::vector<double>& draws, double value) {
   return {std::min(percentile(draws, kLowTail), value),
           std::max(percentile(draws, kHighTail), value)};

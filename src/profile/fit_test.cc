@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// fit_test.cc - cost laws of made-up rounds of times, and what is said of them.
+// fit_test.cc - cost laws from made-up rounds of times, and the reasons reported for them.
 #include "profile/fit.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST(FitTest, WhatALineDoesNotTellHasItsReason) {
   EXPECT_NE(reason(steep, 0).find("negative cost per batch"), std::string::npos);
 }
 
-// R^2 is 0.996 here: what one packet takes is lost in it.
+// R^2 is 0.996 here: the cost per packet is lost in it.
 TEST(FitTest, AnErrorAtSmallSizesIsAReason) {
   const auto first = [](double n) { return n < 2 ? 35.0 : 10 * n; };
   ASSERT_GT(fit_line(times(first)).r_squared, 0.99);
@@ -62,7 +62,7 @@ TEST(FitTest, PercentileIsByNearestRank) {
   EXPECT_EQ(percentile({7}, 0.1), 7);
 }
 
-// Most rounds are slowed down, by up to ten times: the law is that of the quiet ones.
+// Most rounds are slowed down, by up to ten times: the law is that of the quiet rounds.
 TEST(FitTest, SlowRoundsDoNotCount) {
   Rounds rounds(kBatchPkts);
   Rng rng(7);

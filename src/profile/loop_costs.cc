@@ -20,7 +20,7 @@ namespace {
 constexpr double kQuietLoop = 0.1;
 constexpr uint32_t kMaxLoopRounds = 400;
 constexpr uint32_t kMinLoopRounds = 20;
-// Differences of times that are ten times as long: what is shorter is lost in them.
+// Noise of fitted times that are differences of times ten times as long.
 constexpr double kNoiseNs = 10;
 
 // Contenders run in turn, round after round; the figure of each is its 10th percentile.
@@ -66,7 +66,7 @@ ModuleSpec module_spec(const std::string& name, const std::string& kind, Dict pa
   return module;
 }
 
-// in -> split -> merge -> queue, queue -> sink: each kind once.
+// in -> split -> merge -> queue, queue -> sink: one module of each kind.
 PipelineSpec parts_spec(uint32_t batch_pkts) {
   PipelineSpec spec;
   spec.name = "profile_parts";
@@ -90,7 +90,7 @@ std::unique_ptr<Graph> graph_of_parts(uint32_t batch_pkts) {
   return build_graph(spec, std::move(env));
 }
 
-// Takes batches out of a queue; filling it is not timed.
+// Takes batches out of a queue; filling the queue is not timed.
 class Taker {
  public:
   Taker(Graph& graph, PacketPool& pool)
@@ -149,7 +149,7 @@ struct LoopMeter::State {
     in_turn.add(name, [rig] { return rig->run(); });
   }
 
-  // ns that booking one packet's delay takes.
+  // ns to book one packet's delay.
   double book() {
     const TscClock& clock = TscClock::instance();
     const uint64_t now_ns = clock.now_ns();
@@ -174,7 +174,7 @@ struct LoopMeter::State {
     costs.ring_take_per_pkt = line.cost_per_pkt_ns;
   }
 
-  // What a loop takes beside its input and its sink.
+  // Cost of a worker loop without its input and its sink.
   void set_poll(LoopCosts& costs) {
     std::vector<CostLaw::Point> points;
     for (uint32_t n = 1; n <= most; n *= 2) {
@@ -186,9 +186,9 @@ struct LoopMeter::State {
     costs.poll_per_pkt = line.cost_per_pkt_ns;
   }
 
-  // The split takes packets in turn: n packets go to min(n, gates) sinks in equal batches. What is
-  // left after all modules are taken off grows with branches beyond the first and with packets:
-  // least squares through the origin in both, neither below 0.
+  // The split deals packets out round robin: n packets go to min(n, gates) sinks in equal batches.
+  // The time left after subtracting all modules grows with each branch beyond the first and with
+  // each packet: least squares through the origin, neither coefficient below 0.
   void set_scatter(LoopCosts& costs) {
     LeastSquares<2> fit;
     for (const uint32_t g : kGates) {
@@ -206,9 +206,9 @@ struct LoopMeter::State {
     costs.scatter_per_pkt = found[1];
   }
 
-  // A batch of B through a buffer that fires B/q times, against one that is bypassed.
+  // Compares a batch of B packets through a buffer that fires B/q times with a bypassed buffer.
   void set_buffer(LoopCosts& costs) {
-    std::vector<CostLaw::Point> points;  // by firings
+    std::vector<CostLaw::Point> points;  // x is the number of firings
     const double n = most;
     const double bypassed = in_turn[label("buffer", 0)] - laws["merge"].ns(n) - laws["sink"].ns(n);
     for (uint32_t q = 2; q <= most; q *= 2) {
@@ -227,7 +227,7 @@ struct LoopMeter::State {
   const uint32_t passes;
   const double ms_per_pass;
   std::unique_ptr<Graph> parts;
-  ModuleMeter modules;  // what the small pipelines are made of
+  ModuleMeter modules;  // costs of the modules in the small pipelines
   Taker taker;
   std::map<std::string, CostLaw> laws;
   std::vector<std::unique_ptr<LoopRig>> rigs;

@@ -70,7 +70,8 @@ LoopRig::LoopRig(const LoopCase& what, PacketPool& pool)
 
 LoopRig::~LoopRig() { worker_->drain(kRingPkts); }
 
-// Packets enter one after the other, as a generator's do: metering cannot take them together.
+// Packets get separate entry times, as from a generator, so that metering cannot book them
+// together.
 void LoopRig::fill() {
   const uint32_t n = std::min(kRingPkts / what_.batch_pkts, kMaxLoops) * what_.batch_pkts;
   const uint64_t now_ns = worker_->clock().now_ns();

@@ -12,10 +12,10 @@ namespace {
 
 constexpr uint32_t kMaxBatches = 16;
 
-constexpr uint32_t kMaxLooks = 100'000;   // until frames have come over
-constexpr uint32_t kLooksPerYield = 100;  // another thread may have to bring them
+constexpr uint32_t kMaxLooks = 100'000;   // polls until the frames have arrived
+constexpr uint32_t kLooksPerYield = 100;  // another thread may have to deliver the frames
 
-// Of an input; empty when it has none.
+// Name of an input's port; empty when it has none.
 std::string port_of(const Graph& graph, const Instance& instance) {
   if (instance.info->feed != Feed::kPort) return "";
   const auto spec = std::ranges::find(graph.spec.modules, instance.name, &ModuleSpec::name);
@@ -53,10 +53,10 @@ ModuleRig::ModuleRig(Stage& stage, const std::vector<Member>& members, std::func
     feeder_ = stage.feeder_of(port);
   }
   for (const Member& member : members) {
-    // The executor's own pointer: a node calls with it.
+    // The pointer that the executor passes to the node's run function.
     void* const module = member.instance->node == nullptr ? nullptr : member.instance->node->module;
     turns_.push_back({module, &member.arrived->pkts, member.vary});
-    if (is_polled_) break;  // an input has a port of its own
+    if (is_polled_) break;  // each input has its own port
   }
 }
 
@@ -91,7 +91,7 @@ std::optional<uint64_t> ModuleRig::run(uint32_t n_pkts) {
   }
   stage_.read_clock();
   stage_.ctx().batch_limit_pkts = n_pkts;
-  // Other rigs share the context, for modules of other workers.
+  // The context is shared with rigs for other workers' modules.
   stage_.ctx().worker_index = stage_.graph().worker_index_of(instance_);
   const auto cycles =
       is_polled_ ? run_polls(n_pkts, n_batches) : std::optional(run_batches(n_pkts, n_batches));
@@ -99,7 +99,7 @@ std::optional<uint64_t> ModuleRig::run(uint32_t n_pkts) {
   return cycles;
 }
 
-// The next packets in the order in which they arrived, so that neighbours stay neighbours.
+// Writes the next packets in their order of arrival, so that neighbours stay neighbours.
 void ModuleRig::restore(uint32_t at, uint32_t n_pkts, uint32_t turn) {
   Turn& from = turns_[turn];
   for (uint32_t i = at; i < at + n_pkts; ++i) {
@@ -128,7 +128,7 @@ uint64_t ModuleRig::run_batches(uint32_t n_pkts, uint32_t n_batches) {
     if (ctx.n_fates != 0) [[unlikely]]
       stage_.settle();
   }
-  // Freeing is part of what a terminal costs; the engine does it once a run.
+  // Freeing is part of a terminal's cost; the engine frees once per run.
   if (is_end) ctx.flush_free();
   const uint64_t cycles = end_cycles() - begin;
   for (uint32_t i = 0; i < n_pkts * n_batches; ++i) {
@@ -137,7 +137,7 @@ uint64_t ModuleRig::run_batches(uint32_t n_pkts, uint32_t n_batches) {
   return cycles;
 }
 
-// Untimed: what the input will be polled for. Sources make their own.
+// Fills the input, untimed. Sources make their own packets.
 bool ModuleRig::fill_input(uint32_t n_pkts) {
   if (instance_.info->shape == Shape::kQueue) {
     (void)run_batches(n_pkts, 1);
@@ -155,7 +155,7 @@ bool ModuleRig::fill_input(uint32_t n_pkts) {
   return true;
 }
 
-// The same over a wire; what else has come there goes first.
+// Fills the input over a wire, after discarding all frames that wait there.
 bool ModuleRig::send_in(uint32_t n_pkts) {
   while (const uint32_t n = port_->rx_burst(work_.data(), kHotPkts, stage_.ctx().now_ns)) {
     PacketPool::free_bulk(work_.data(), n);
@@ -177,7 +177,7 @@ std::optional<uint64_t> ModuleRig::run_polls(uint32_t n_pkts, uint32_t n_batches
   const auto poll = instance_.info->poll;
   Module& module = *instance_.module;
   uint32_t polled = 0;
-  // Polls may write a few entries past those that they return.
+  // A poll may write a few entries past the packets it returns; work_ has room for them.
   const uint64_t begin = begin_cycles();
   for (uint32_t b = 0; b < n_batches; ++b) {
     polled += poll(module, ctx, work_.data() + polled, n_pkts);

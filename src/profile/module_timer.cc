@@ -13,7 +13,7 @@ constexpr uint32_t kMinTimerRounds = 12;
 constexpr double kLostNs = 1e9;
 constexpr uint32_t kMaxAgain = 16;
 
-// A device may bring its frames late.
+// Tries several times, because a device may deliver its frames late.
 std::optional<uint64_t> run_at_last(ModuleRig& rig, uint32_t n_pkts) {
   std::optional<uint64_t> cycles = rig.run(n_pkts);
   for (uint32_t again = 0; !cycles && again < kMaxAgain; ++again) cycles = rig.run(n_pkts);
@@ -74,12 +74,12 @@ ModuleProfile ModuleTimer::result() const {
   return profile;
 }
 
-// Of one batch, less what reading the clock takes, measured just before.
+// ns per batch, less the cost of reading the clock, which is measured just before.
 double ModuleTimer::time_ns(uint32_t n_pkts) {
   const uint64_t begin = begin_cycles();
   const auto empty = static_cast<double>(end_cycles() - begin);
   const std::optional<uint64_t> cycles = run_at_last(rig_, n_pkts);
-  // It worked before: what took longer than anybody waits is no fast time.
+  // This size worked before: a failed run counts as a very long one.
   if (!cycles) return kLostNs;
   return ns_of(std::max(static_cast<double>(*cycles) - empty, 0.0)) / rig_.batches_of(n_pkts);
 }

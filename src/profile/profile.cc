@@ -28,7 +28,7 @@ std::vector<std::vector<std::string>> groups_of(const Graph& graph, const Option
   return groups;
 }
 
-// Those that traffic reaches; one on stand-ins when it reaches none.
+// The group's modules that traffic reaches; if there are none, its first one, on stand-in packets.
 std::vector<uint32_t> members_of(const Graph& graph, const std::vector<std::string>& group,
                                  const std::vector<Arrived>& arrived) {
   std::vector<uint32_t> members;
@@ -66,7 +66,7 @@ struct ModuleMeter::State {
   std::vector<Arrived> arrived;
   std::vector<std::vector<std::string>> groups;
   std::vector<std::unique_ptr<ModuleTimer>> timers;
-  std::vector<uint32_t> chosen;  // of each group the instance that names it
+  std::vector<uint32_t> chosen;  // the instance that names each group
   Rng rng{1};
 };
 

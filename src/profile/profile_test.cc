@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// profile_test.cc - packets reach the modules as in the engine, every shape of module can be
-// measured, and no packet is lost on the way. No time is asserted.
+// profile_test.cc - packets reach the modules as in the engine, modules of every shape can be
+// measured, and no packet is lost. No time is asserted.
 #include "profile/profile.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,8 @@ PipelineSpec small_spec() {
                 {"mac", "0", "out"},        {"queue", "0", "behind"}, {"behind", "0", "out_2"},
                 {"check", "drop", "lonely"}};
   spec.flows = {{"one", {"in", "check", "split", "ttl", "mac", "out"}, 0}};
-  // In turn: the split sends the first and third of each four, one of them with a TTL of 1, to ttl.
+  // Round robin: the split sends the first and third of each four to ttl, one of them with a TTL of
+  // 1.
   const List flows{Dict{{"ttl", 1}, {"dst_ip", "20.0.1.1"}},
                    Dict{{"count", 3}, {"dst_ip", "20.0.0.1"}, {"dst_ip_step", 1}}};
   spec.generators.push_back({"load", "link", -1, {{"flows", flows}, {"rate_pps", 1e6}}});
@@ -83,7 +84,7 @@ TEST_F(ProfileTest, EachModuleGetsWhatTheTrafficBringsThere) {
     EXPECT_EQ(at(arrived, "in").pkts.size(), 400U);
     EXPECT_EQ(at(arrived, "check").pkts.size(), 400U);
     EXPECT_EQ(at(arrived, "ttl").pkts.size() + at(arrived, "queue").pkts.size(), 400U);
-    // Through the queue into the other task, and by the drop gate.
+    // Through the queue into the other task, and through the drop gate.
     EXPECT_EQ(at(arrived, "behind").pkts.size(), at(arrived, "queue").pkts.size());
     EXPECT_EQ(at(arrived, "ttl").pkts.size(), 200U);
     EXPECT_EQ(at(arrived, "mac").pkts.size(), 100U);
@@ -167,7 +168,7 @@ TEST(ProfileWorkersTest, QueuesThatOtherWorkersFillAreMeasured) {
   EXPECT_EQ(pool.available_pkts(), pool.size_pkts());
 }
 
-// Modules of two workers are measured in turn, the queue between them among them.
+// Modules of two workers are measured in turn, including the queue between them.
 TEST(ProfileWorkersTest, AQueueIsMeasuredBesideModulesOfItsOtherEnd) {
   PipelineSpec spec;
   spec.workers = {{"w0", -1}, {"w1", -1}};

@@ -14,7 +14,7 @@ constexpr net::Mac kRouterMac{0x02, 0x77, 0x0b, 0x00, 0x00, 0x01};
 constexpr net::Mac kHostMac{0x02, 0, 0, 0, 0xff, 0x01};
 constexpr uint32_t kNearNet = 10U << 24;
 constexpr uint32_t kFarNet = 20U << 24;
-constexpr uint32_t kFarStep = 256;  // each flow's destination in a /24 of its own
+constexpr uint32_t kFarStep = 256;  // puts each flow's destination in its own /24
 
 traffic::FlowSpec flow_to(uint32_t i, const net::Mac& dst_mac, uint32_t near_net,
                           uint32_t far_net) {

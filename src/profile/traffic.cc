@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// traffic.cc - runs generators without threads: each call sends what is due in the next stretch of
-// their own time.
+// traffic.cc - runs generators without threads: each call sends the packets due in the next stretch
+// of generator time.
 #include <algorithm>
 
 #include "core/module/args.h"
@@ -37,7 +37,7 @@ Traffic::Traffic(const Graph& graph, PacketPool& pool) {
 
 Traffic::~Traffic() = default;
 
-// A stretch in which nothing is due is doubled: rates span nine orders of magnitude.
+// A stretch in which nothing is due is doubled, because rates span nine orders of magnitude.
 bool Traffic::feed(const std::string& port) {
   const auto feeder = std::ranges::find(feeders_, port, &Feeder::port);
   if (feeder == feeders_.end()) return false;

@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t kBatchPkts = 32;
 constexpr uint32_t kMaxFeeds = 4096;
 
-// The executor's way of crossing a gate, without its queues.
+// Crosses a gate as the executor does, but without its queues.
 void cross(const ExecNode& node, uint32_t gate, PacketImage& image) {
   if (!node.has_path_ops) return;
   const exec::PathOp& op = node.path_ops[gate];
@@ -64,7 +64,7 @@ class Walker {
     return static_cast<uint32_t>(found - all.begin());
   }
 
-  // Packets of one input until its own instance has seen max_pkts, or nothing more comes.
+  // Polls one input until its own instance has seen max_pkts or no more packets come.
   void bring_in(const TaskInput& input) {
     const uint32_t own = index_of(input.module);
     const std::string& name = stage_.graph().instances[own].name;
@@ -90,8 +90,8 @@ class Walker {
     return spec->params.at("port").as_string();
   }
 
-  // One poll; what came is pending for the module behind. A queue's own list is what is put in, so
-  // what comes out of it is not added.
+  // Polls once; the packets become pending for the next module. A queue's instance records the
+  // packets that are put in, so packets polled from it are not added.
   uint32_t poll(const TaskInput& input, std::vector<PacketImage>& seen) {
     Packet* pkts[exec::kMaxBatchPkts + 8];
     const uint32_t n = input.poll(*input.module, stage_.ctx(), pkts, kBatchPkts);
@@ -120,11 +120,11 @@ class Walker {
     }
   }
 
-  // One batch through one module; what comes out is pending for those behind.
+  // Runs one batch through one module; its output becomes pending for the modules behind it.
   void pass(uint32_t index, const std::vector<PacketImage>& images) {
     Arrived& arrived = arrived_[index];
     const Instance& instance = stage_.graph().instances[index];
-    // Full: enough is known, and what goes round and round ends here.
+    // max_pkts_ packets are enough; this also ends loops in the graph.
     if (arrived.pkts.size() >= max_pkts_) return;
     arrived.pkts.insert(arrived.pkts.end(), images.begin(), images.end());
     for (size_t done = 0; done < images.size(); done += kBatchPkts) {
@@ -176,7 +176,7 @@ class Walker {
     behind[to->second].push_back(std::move(image));
   }
 
-  // What a terminal handed on through a queue, or a port that loops, comes in again behind it.
+  // Polls packets that a terminal passed on through a queue or a looping port.
   void poll_behind() {
     for (const auto& task : stage_.graph().tasks) {
       if (task == nullptr) continue;

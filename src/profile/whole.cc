@@ -10,30 +10,29 @@
 namespace batchplane::profile {
 namespace {
 
-constexpr double kStretchNs = 1e6;  // long enough for all branches to have had their turn
+constexpr double kStretchNs = 1e6;  // long enough for every branch to run
 constexpr double kFast = 0.1;
 constexpr double kMaxOfFast = 1.1;
 constexpr double kPaces[] = {1e6, 4e6, 8e6};  // pps
 constexpr double kMaxOfNear = 20;
-// Polls that release a buffer take many times as long as others: of those, only what is longer than
-// nearly all of them by so much is the machine's.
+// Polls that release a buffer take many times as long as others. So only polls far beyond nearly
+// all others are blamed on the machine.
 constexpr double kTail = 0.99;
 constexpr double kMaxOfTail = 2;
-// Of the error at full load from the other core, where the rate is at stake, beside that of any
-// other way.
+// Weight of the full-load error with packets from the other core, where the rate is at stake; every
+// other point weighs 1.
 constexpr double kFullWeight = 12;
 constexpr size_t kMaxPolls = 1U << 18;
 constexpr uint32_t kMinWholeRounds = 20;
 constexpr uint32_t kMaxWholeRounds = 2000;
-constexpr uint32_t kLoopsPerRound = 2;     // as many batches as the ring holds
-constexpr uint32_t kFarLoopsPerRound = 8;  // it is filled meanwhile: reading the clock weighs less
-constexpr uint32_t kSmallPollPkts = 4;     // as at loads that leave the worker time
+constexpr uint32_t kLoopsPerRound = 2;     // the ring holds this many batches
+constexpr uint32_t kFarLoopsPerRound = 8;  // the ring is refilled meanwhile; clock reads weigh less
+constexpr uint32_t kSmallPollPkts = 4;     // as at low load
 constexpr uint32_t kMaxDrains = 64;
-constexpr uint64_t kMaxStartNs = 50'000'000;  // for a thread to start, or a core to be had
+constexpr uint64_t kMaxStartNs = 50'000'000;  // for a thread to start or to get its core
 constexpr uint64_t kNoAgeNs = 1ULL << 60;
-constexpr uint32_t kSettlingLoops = 64;  // until buffers and rings are as full as they stay
+constexpr uint32_t kSettlingLoops = 64;  // until buffers and rings are in their steady state
 
-// A stretch of work that was timed.
 struct Timed {
   double ns = 0;
   double pkts = 0;
@@ -46,16 +45,16 @@ struct Timed {
   }
 };
 
-// What was done while the machine was as fast as it is when nothing gets in the way: laws of
-// modules are those of that time, too. Whoever shares the core's units or caches slows it by half
-// for a while, and leaves no gap.
+// Sums the stretches in which the machine ran at full speed, since the modules' cost laws are
+// measured at full speed, too. Another user of the core's units or caches slows it by half for a
+// while and leaves no gap in the times.
 Timed undisturbed(const std::vector<Timed>& all) {
   std::vector<Timed> stretches(1);
   for (const Timed& timed : all) {
     stretches.back().add(timed);
     if (stretches.back().ns >= kStretchNs) stretches.emplace_back();
   }
-  if (stretches.size() > 1) stretches.pop_back();  // too short to say something
+  if (stretches.size() > 1) stretches.pop_back();  // too short to be of use
   std::vector<double> per_pkt;
   for (const Timed& stretch : stretches) per_pkt.push_back(stretch.per_pkt());
   const double most = kMaxOfFast * percentile(per_pkt, kFast);
@@ -69,7 +68,7 @@ Timed undisturbed(const std::vector<Timed>& all) {
 struct Way {
   bool is_far = false;
   uint32_t trigger_pkts = 0;
-  double rate_pps = 0;     // 0: as much as the ring takes
+  double rate_pps = 0;     // 0: as fast as the ring takes packets
   uint32_t poll_pkts = 0;  // at most; 0: a batch
   WholeCounts counts;
   std::vector<Timed> timed;
@@ -119,7 +118,8 @@ struct WholeMeter::State {
     }
   }
 
-  // Of every buffer behind a splitter where work is left to do; how many there are.
+  // Sets the trigger of every buffer behind a splitter, except in front of terminals. Returns the
+  // number of these buffers.
   uint32_t set_triggers(uint32_t trigger_pkts) {
     uint32_t n = 0;
     for (Task* task : worker.tasks()) {
@@ -129,7 +129,7 @@ struct WholeMeter::State {
           ExecNode& target = task->nodes[node.targets[g]->rank];
           if (target.after == exec::After::kEnd) continue;
           task->executor->set_trigger(target, trigger_pkts, exec::stagger(trigger_pkts, n++));
-          // Packets of this core bear times of the generator's own clock.
+          // Packets from this core carry timestamps of the generator's own clock.
           task->executor->set_age_limit(target, kNoAgeNs);
         }
       }
@@ -137,7 +137,7 @@ struct WholeMeter::State {
     return n;
   }
 
-  // The same without buffers; itself when it has none.
+  // The same way without buffers; `way` itself when it has none.
   [[nodiscard]] const Way& bypassed(const Way& way) const {
     return *std::ranges::find_if(ways, [&](const Way& other) {
       return other.is_far == way.is_far && other.rate_pps == way.rate_pps &&
@@ -145,7 +145,7 @@ struct WholeMeter::State {
     });
   }
 
-  // By instance; nothing of those that are inputs.
+  // By instance; empty for inputs.
   [[nodiscard]] std::vector<CostSamples> samples() const {
     std::vector<CostSamples> all;
     for (const Instance& instance : graph.instances) {
@@ -178,7 +178,7 @@ struct WholeMeter::State {
   std::vector<CostSamples> sampled;  // by instance, of packets of this core
 };
 
-// False when it says nothing.
+// False when the round is of no use.
 bool WholeMeter::State::measure_round(Way& way) {
   const uint64_t empty_begin = begin_cycles();
   const uint64_t empty = end_cycles() - empty_begin;
@@ -188,7 +188,7 @@ bool WholeMeter::State::measure_round(Way& way) {
   if (way.poll_pkts != 0) n_loops *= graph.spec.engine.batch_pkts / way.poll_pkts;
   for (uint32_t i = 0; i < n_loops; ++i) pkts += worker.loop_once();
   const uint64_t cycles = end_cycles() - begin;
-  // A loop that waited for the generator says nothing of the worker.
+  // A loop that waited for the generator tells nothing about the worker.
   const uint64_t full = uint64_t{n_loops} * graph.spec.engine.batch_pkts;
   if (pkts == 0 || (way.is_far && pkts < full) || cycles <= empty) return false;
   const auto taken = static_cast<double>(cycles - empty);
@@ -226,7 +226,8 @@ void WholeMeter::State::measure(Way& way, double budget_ms) {
   (void)set_triggers(0);
 }
 
-// The engine goes by these when it estimates what its work takes.
+// ns per batch by which the sampled module times exceed the cost laws. The engine uses such samples
+// to estimate costs.
 double WholeMeter::State::sampled_per_batch_ns(const WholeCheck& check,
                                                const std::set<std::string>& behind,
                                                const ProfileOfModule& profiles) const {
@@ -256,14 +257,14 @@ void WholeMeter::stir() {
   for (uint32_t i = 0; i < kLoopsPerRound; ++i) (void)state_->worker.loop_once();
 }
 
-// The generator at loads that leave it time: bursts of every size, and small polls, in which each
-// line that comes over is waited for.
+// Runs the generator below full load: bursts of every size, and small polls that wait for each
+// cache line from the other core.
 void WholeMeter::State::pace(Way& way, double budget_ms) {
   const TscClock& clock = TscClock::instance();
   std::vector<double> ns;
   std::vector<uint32_t> polled;
   (void)set_triggers(way.trigger_pkts);
-  worker.set_idle_hold(true);  // what a loop without input released would be counted, but not timed
+  worker.set_idle_hold(true);  // releases of an idle loop would be counted, but not timed
   far.start(way.rate_pps);
   const WholeCounts before = counts_of(graph, worker);
   const uint64_t end_ns = clock.now_ns() + static_cast<uint64_t>(budget_ms * 1e6);
@@ -273,7 +274,7 @@ void WholeMeter::State::pace(Way& way, double budget_ms) {
     const uint64_t begin = begin_cycles();
     const uint32_t n = worker.loop_once();
     const uint64_t cycles = end_cycles() - begin;
-    // Whoever was interrupted while it looked at the clock alone has measured nothing.
+    // Interrupted while timing the clock itself: nothing was measured.
     if (n == 0 || cycles <= empty) continue;
     ns.push_back(static_cast<double>(cycles - empty) / clock.cycles_per_ns());
     polled.push_back(n);
@@ -319,10 +320,11 @@ std::optional<WholeCheck> WholeMeter::result(const std::vector<ModuleProfile>& m
   for (const Way& way : s.ways) {
     const double pkts = way.counts.polls.pkts;
     if (way.timed.empty() || pkts <= 0) continue;
-    // Counts are of the whole time, as shares of its packets; polls of the time that was kept.
+    // Counts cover the whole time and become shares of its packets; packets per loop cover only the
+    // undisturbed time.
     const Timed kept = undisturbed(way.timed);
     const double measured_ns = kept.per_pkt();
-    // Beyond all lines that could come over: generator or worker did not have its core.
+    // Longer than any cache-line transfers: the generator or the worker lost its core.
     if (way.is_far && !check.points.empty() &&
         measured_ns > kMaxOfNear * check.points.front().measured_ns_per_pkt) {
       continue;

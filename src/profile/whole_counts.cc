@@ -35,7 +35,7 @@ void count_scatter(const Task& task, const ExecNode& node, WholeCounts& counts) 
   counts.splits.push_back(std::move(split));
 }
 
-// Over how many branches a batch of n packets is spread, when they come in turn, and by chance.
+// Number of branches that a batch of n packets reaches, with packets round robin and at random.
 struct Spread {
   double in_turn = 0;
   double by_chance = 0;
@@ -44,7 +44,7 @@ struct Spread {
 Spread spread_of(const WholeCounts::Split& split, double n_pkts) {
   const double all = std::accumulate(split.branch_pkts.begin(), split.branch_pkts.end(), 0.0);
   Spread spread;
-  if (all <= 0) return spread;  // dropped, or all held: nothing ran behind it
+  if (all <= 0) return spread;  // all dropped or held: nothing ran behind the splitter
   for (const double pkts : split.branch_pkts) {
     spread.in_turn += std::min(1.0, n_pkts * pkts / all);
     spread.by_chance += 1 - std::pow(1 - pkts / all, n_pkts);
@@ -52,7 +52,7 @@ Spread spread_of(const WholeCounts::Split& split, double n_pkts) {
   return spread;
 }
 
-// 1: packets come in turn, 0: as chance has it.
+// 1: packets go round robin, 0: at random.
 double order_of(const WholeCounts::Split& bypassed) {
   const double n_pkts = bypassed.got.pkts / bypassed.got.batches;
   const Spread spread = spread_of(bypassed, n_pkts);
@@ -75,7 +75,7 @@ Ran scattered(const WholeCounts& counts, const WholeCounts& bypassed) {
       const double order = order_of(bypassed.splits[s]);
       branches = order * spread.in_turn + (1 - order) * spread.by_chance;
     }
-    if (branches <= 1) continue;  // all of a batch went one way
+    if (branches <= 1) continue;  // each batch went one way
     scatters.batches += (branches - 1) * split.got.batches;
     scatters.pkts += split.got.pkts;
   }
@@ -161,7 +161,7 @@ std::array<CostLaw::Line, kStretches> parts_of(const WholeCounts& counts, const 
                                                const ProfileOfModule& profiles,
                                                const LoopCosts& loop) {
   std::array<CostLaw::Line, kStretches> parts;
-  // Booking a delay was measured as a part of the poll.
+  // The measured poll cost includes booking a delay.
   const double booking_ns = std::min(loop.egress_per_pkt, loop.poll_per_pkt);
   parts[kBefore] = {.cost_per_batch_ns = loop.poll_per_batch * counts.polls.batches +
                                          loop.ring_take_per_batch * counts.takes.batches +

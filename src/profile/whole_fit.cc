@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// whole_fit.cc - what the company of the others does to the costs of the parts, and what packets
-// from another core take more.
+// whole_fit.cc - how running all modules together changes their costs, and what packets from
+// another core cost in addition.
 #include <algorithm>
 #include <limits>
 
@@ -10,19 +10,19 @@
 namespace batchplane::profile {
 namespace {
 
-// Weight of the belief that nothing changes, and that both stretches change alike, beside points
-// that weigh 1 each.
+// Weights of the prior that no cost changes, and of the prior that both stretches change alike; a
+// measured point weighs 1.
 constexpr double kBelief = 0.002;
 constexpr double kAlike = 0.004;
 constexpr double kMaxFactor = 3;
 constexpr double kMinFactor = 1 / kMaxFactor;
 
-constexpr int kFactors = 2 * kStretches;  // batch and packet of each stretch
-constexpr int kUnknowns = kFactors + 3;   // and the way from the other core
+constexpr int kFactors = 2 * kStretches;  // cost per batch and per packet of each stretch
+constexpr int kUnknowns = kFactors + 3;   // and the costs of packets from the other core
 using Fit = LeastSquares<kUnknowns>;
 using Unknowns = Fit::Row;
 
-// What one of each unknown adds to a packet's time at this point.
+// What one unit of each unknown adds to a packet's time at this point.
 Unknowns shares_of(const WholePoint& point) {
   Unknowns x{};
   for (int s = 0; s < kStretches; ++s) {
@@ -36,7 +36,7 @@ Unknowns shares_of(const WholePoint& point) {
   return x;
 }
 
-// Of the relative error.
+// Adds the point's relative error.
 void add(const WholePoint& point, Fit& fit) {
   Unknowns x = shares_of(point);
   for (double& share : x) share /= point.measured_ns_per_pkt;
@@ -48,7 +48,7 @@ void believe(Fit& fit) {
     Unknowns one{};
     one[a] = 1;
     fit.add(one, 1, kBelief);
-    const int alike = a + 2;  // the same of the other stretch
+    const int alike = a + 2;  // the same cost of the other stretch
     if (alike >= kFactors) continue;
     one[alike] = -1;
     fit.add(one, 0, kAlike);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// whole_test.cc - what the company of other modules does to costs is found in what was measured.
+// whole_test.cc - finds in measured times how running together changes the modules' costs.
 #include "profile/whole.h"
 
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 namespace batchplane::profile {
 namespace {
 
-// A point of a machine on which batches cost 1.8 and packets 0.9 of what they cost alone, and
-// packets from another core 15 ns more.
+// A point of a machine on which, with all modules running, batches cost 1.8 times and packets 0.9
+// times as much as alone, and packets from another core 15 ns more.
 WholePoint point_of(bool is_far, uint32_t trigger_pkts, double batch_ns, double pkt_ns) {
   WholePoint point{.is_far = is_far,
                    .trigger_pkts = trigger_pkts,
@@ -33,7 +33,7 @@ TEST(WholeFitTest, FindsBothFactorsAndTheWayFromTheOtherCore) {
   }
 }
 
-// Many small branches leave the caches, the way to them does not.
+// Many small branches fall out of the caches; the modules before them stay in.
 TEST(WholeFitTest, WhatIsBehindSplittersSuffersByItself) {
   WholeCheck check;
   for (const double poll_pkts : {4.0, 32.0}) {
@@ -55,7 +55,7 @@ TEST(WholeFitTest, WhatIsBehindSplittersSuffersByItself) {
   EXPECT_NEAR(check.factors[kBehind].pkt, 1.1, 0.1);
 }
 
-// Small polls wait for each line: 200 ns a poll beside 10 ns a packet.
+// Small polls wait for each cache line: 200 ns per poll and 10 ns per packet.
 TEST(WholeFitTest, SmallPollsTellWhatAPollFromTheOtherCoreTakes) {
   WholeCheck check;
   check.points = {point_of(false, 0, 30, 40), point_of(false, 32, 3, 45)};
@@ -73,7 +73,7 @@ TEST(WholeFitTest, SmallPollsTellWhatAPollFromTheOtherCoreTakes) {
   }
 }
 
-// The first lines of a poll are waited for, the others come over meanwhile.
+// The worker waits for a poll's first lines; the others arrive meanwhile.
 TEST(WholeFitTest, LongPollsWaitForTheirFirstPacketsOnly) {
   const FarCost far{.per_batch = 150, .per_pkt = 4, .early_per_pkt = 22};
   WholeCheck check;
@@ -104,7 +104,7 @@ TEST(WholeFitTest, WithoutPointsNothingIsChanged) {
   EXPECT_DOUBLE_EQ(check.far.at(32), 0);
 }
 
-// Where batches cost nothing, nothing is said of what they cost.
+// Where batches cost nothing, their factor cannot be found.
 TEST(WholeFitTest, WhatWasNotSeenStaysAsItIs) {
   WholeCheck check;
   check.points = {point_of(false, 32, 0, 45)};
@@ -126,7 +126,7 @@ TEST(WholeFitTest, FactorsHaveBounds) {
   }
 }
 
-// Buffers behind a splitter may hold all that it gave them, and then nothing says where it went.
+// Buffers behind a splitter may hold all its packets: then the branches that they took are unknown.
 TEST(WholeCountsTest, ASplitterWithNothingRunBehindItCostsNothing) {
   WholeCounts bypassed;
   bypassed.splits.push_back({.got = {10, 320}, .branch_batches = 0, .branch_pkts = {0, 0}});
@@ -136,7 +136,7 @@ TEST(WholeCountsTest, ASplitterWithNothingRunBehindItCostsNothing) {
   EXPECT_DOUBLE_EQ(none.pkts, 0);
 }
 
-// In turn, 32 packets reach all of 16 branches; as chance has it, only some of them.
+// Round robin, 32 packets reach all of 16 branches; at random, only some of them.
 TEST(WholeCountsTest, BuffersHideOverHowManyBranchesABatchIsSpread) {
   for (const double seen : {16.0, 14.0}) {
     WholeCounts bypassed;

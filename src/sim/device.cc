@@ -11,7 +11,8 @@ double param(const DeviceSpec& spec, const std::string& name, double fallback) {
   return it == spec.params.end() || !it->second.is_number() ? fallback : it->second.as_double();
 }
 
-// Without a thread the worker would compute: the device's law counts all the same.
+// At least one: without threads the engine's worker would compute, but here the device's law
+// applies all the same.
 size_t threads_of(const DeviceSpec& spec) {
   return spec.kind == "cores" ? static_cast<size_t>(std::max(1.0, param(spec, "threads", 1))) : 1;
 }
@@ -29,7 +30,7 @@ uint64_t Device::submit(uint32_t thread, uint32_t n_pkts, uint64_t takes_ns, uin
 }
 
 Dict Device::show(uint64_t now_ns) const {
-  // What is under way ends later.
+  // Work under way ends later.
   double busy_ns = static_cast<double>(busy_ns_);
   for (const uint64_t free_ns : free_ns_)
     busy_ns -= static_cast<double>(std::max(free_ns, now_ns) - now_ns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// graph.cc - makes modules, gates, sources and tasks of a specification.
+// graph.cc - makes the modules, gates, sources and tasks of a specification.
 #include "sim/graph.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ void make_modules(GraphBuild& build) {
   }
 }
 
-// Numbers stay; names get the numbers after the largest one.
+// Numbered gates keep their numbers; named gates get the numbers after the largest one.
 void make_edges(GraphBuild& build) {
   Graph& graph = build.graph;
   std::map<uint32_t, uint32_t> next_free;
@@ -139,14 +139,15 @@ void set_roles(GraphBuild& build) {
         module.queue = graph.queues.back().get();
       } else {
         module.queue =
-            graph.modules[graph.at(spec.door_of)]->queue;  // which comes before its doors
+            graph.modules[graph.at(spec.door_of)]->queue;  // the queue comes before its doors
       }
       module.ring = module.queue->add_ring();
     }
   }
 }
 
-// Either half of a module with a device. What its function costs on the worker, its stage knows.
+// Whether this is either half of a module with a device. The stage knows its function's cost on the
+// worker.
 bool is_in_stage(const GraphBuild& build, const Module& module) {
   if (module.role == Role::kQueue) return module.queue->stage() != nullptr;
   return build.spec.stages.contains(stage_of_results(module.name));
@@ -162,7 +163,7 @@ void set_costs(GraphBuild& build) {
     if (is_in_stage(build, *module)) {
       const auto in_queue = build.spec.costs.find(kAnyInQueue);
       it = module->role == Role::kQueue ? in_queue : it;
-      if (it == build.spec.costs.end()) continue;  // nothing
+      if (it == build.spec.costs.end()) continue;  // costs nothing
     }
     if (it != build.spec.costs.end()) {
       module->set_cost(it->second, build.spec.pipeline.engine.batch_pkts);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// graph_flows.cc - the flows that a pipeline declares, as the gates that their paths cross.
+// graph_flows.cc - the flows that a pipeline declares, as the gates on their paths.
 #include "sim/graph_build.h"
 #include "spec/way.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// graph_routes.cc - which way each traffic flow goes, checked by walking it before anything runs.
+// graph_routes.cc - the path of each traffic flow, checked by walking it before anything runs.
 #include <algorithm>
 #include <charconv>
 #include <deque>
@@ -13,7 +13,7 @@
 namespace batchplane::sim {
 namespace {
 
-// "Takes no gate that is known here": replaced, or refused when a walk comes by.
+// Stands for "no known gate": replaced later, or refused when a walk reaches it.
 constexpr uint16_t kUnknown = 0xfffe;
 
 // The gate of `module` that `text` names: as an edge writes it, or the module behind it.
@@ -56,7 +56,7 @@ class Walk {
   }
 
  private:
-  // Where packets of the flow go from a module; empty where they end.
+  // The modules that packets of the flow go to from a module; empty where they end.
   std::vector<uint32_t> next_of(uint32_t at) {
     const Module& module = *graph_.modules[at];
     std::vector<uint32_t> next;
@@ -110,7 +110,8 @@ class Walk {
   std::map<uint32_t, std::set<uint32_t>> before_;
 };
 
-// Gates of a module that no flow names: where one branch is connected all take it.
+// Gate of a module whose routes name no gate for the flow: the only connected one, if there is just
+// one.
 uint16_t default_gate(const Graph& graph, uint32_t module) {
   if (graph.modules[module]->role == Role::kPass) return 0;
   uint16_t only = kUnknown;
@@ -122,7 +123,7 @@ uint16_t default_gate(const Graph& graph, uint32_t module) {
   return only;
 }
 
-// At a scheduler a route has no gate, but the number of its flow there; without one, 0.
+// At a scheduler a route gives the flow's number there instead of a gate; 0 when there is none.
 void set_scheduled_flows(GraphBuild& build) {
   Graph& graph = build.graph;
   for (const auto& module : graph.modules) {

@@ -141,7 +141,8 @@ class TaskMaker {
   std::unique_ptr<Task> task_;
 };
 
-// By their place in the graph, or because the pipeline gives them what only units have.
+// Units, by their place in the graph or because the pipeline gives them settings that only units
+// have.
 void find_units(GraphBuild& build) {
   std::vector<exec::ControlledInput> inputs;
   for (const auto& module : build.graph.modules) {
@@ -172,8 +173,8 @@ void make_tasks(GraphBuild& build) {
       build.running == nullptr ? nullptr : build.running->paths.get());
   for (uint32_t i = 0; i < graph.modules.size(); ++i) {
     const std::string& queue = build.spec.pipeline.modules[i].door_of;
-    // What a scheduler promises a packet's flow is noted by its state.
-    // A stage's packets stay in it when its doors change.
+    // A scheduler's guarantee for a packet's flow is found by the packet's path state. A stage's
+    // packets stay in it when its doors change.
     const Queue* const held_in = graph.modules[i]->queue;
     const bool has_stage = held_in != nullptr && held_in->stage() != nullptr;
     if (has_stage || graph.modules[i]->kind == kSchedulerKind) graph.paths->carry_at(i);

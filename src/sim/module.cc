@@ -9,7 +9,7 @@
 namespace batchplane::sim {
 namespace {
 
-// Sum of twelve uniform draws less six: near enough to a normal one, and the same on every machine.
+// Sum of twelve uniform draws less six: close to a normal draw, and the same on every machine.
 double normal(Rng& rng) {
   double sum = -6;
   for (int i = 0; i < 12; ++i) sum += rng.uniform();
@@ -57,7 +57,8 @@ void charge_scatter(Context& ctx, Module& module, uint32_t n_pkts) {
   }
 }
 
-// Packets of a merged branch, here and where they come to without a way of their own.
+// Gates for packets of a merged branch, here and further on, where no route names a gate: siblings
+// in turn.
 void merge_gates(Context& ctx, Module& module, uint32_t n_pkts) {
   for (uint32_t i = 0; i < n_pkts; ++i) {
     uint16_t& gate = ctx.gates[i];
@@ -69,7 +70,7 @@ void merge_gates(Context& ctx, Module& module, uint32_t n_pkts) {
   }
 }
 
-// After a splitter's gates are known.
+// Finishes a split once the gates are known.
 void finish_split(Context& ctx, Module& module, uint32_t n_pkts) {
   if (!module.siblings.empty()) [[unlikely]]
     merge_gates(ctx, module, n_pkts);
@@ -117,7 +118,7 @@ void note_last_leg(exec::FlowMeter& meter, uint16_t flow, Packet* const* pkts, u
   for (uint32_t i = 0; i < n_pkts; ++i) meter.record_leg(leg, 1, pkts[i]->task_entry_ns);
 }
 
-// The same notes as the engine takes: one record where a batch is of one flow and entry time.
+// Books packets as the engine does: one record for a batch of one flow and one entry time.
 void run_egress(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
   const Module& module = *static_cast<const Module*>(self);
   exec::FlowMeter& meter = *ctx.meter;

@@ -12,11 +12,11 @@
 namespace batchplane::sim {
 namespace {
 
-constexpr uint32_t kPolls = 700;         // of each input in a period
+constexpr uint32_t kPolls = 700;         // of each input per period
 constexpr uint32_t kLastPolls = 12'000;  // ages and triggers may drift for 100'000 packets
-constexpr uint32_t kMinSteps = 12;       // ratios settle by a quarter a period
+constexpr uint32_t kMinSteps = 12;       // ratios settle by a quarter per period
 constexpr uint32_t kMaxSteps = 40;
-constexpr uint32_t kQuietSteps = 4;  // without another trigger: it rests
+constexpr uint32_t kQuietSteps = 4;  // without a changed trigger: the plan has settled
 
 class Planning {
  public:
@@ -175,7 +175,7 @@ class Planning {
     sum.aged += period.causes[static_cast<uint32_t>(exec::Cause::kAge)].firings;
     for (const exec::CauseCount& cause : period.causes) sum.all += cause.firings;
   }
-  // Of a buffer's releases, those by its age limit; of all buffers.
+  // Share of a buffer's releases that its age limit caused.
   static double aged_share(const exec::ModulePeriod& period) {
     Releases sum;
     add_releases(period, sum);
@@ -228,7 +228,7 @@ class Planning {
   exec::PeriodSnapshot period_;
   exec::Decision decision_;
   slo::Evaluation at_;
-  uint64_t in_pkts_ = 0;  // in that period
+  uint64_t in_pkts_ = 0;  // of that period
   uint32_t steps_ = 0;
   bool is_settled_ = false;
 };

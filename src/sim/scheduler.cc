@@ -14,7 +14,7 @@
 namespace batchplane::sim {
 namespace {
 
-// Of a packet on the wire: no part of it in memory.
+// Part of a packet on the wire, but not in memory.
 constexpr uint32_t kFcsBytes = 4;
 
 [[noreturn]] void refuse_flow(const std::string& why, uint32_t number) {
@@ -51,7 +51,7 @@ class SchedulerOf final : public Scheduler {
                      [&](const egress::Descriptor& pkt) { pkts[n++] = packet_of(pkt); });
     arbiter_.take_shed(
         [this](const egress::Descriptor& pkt, egress::Enqueued why) { refuse(pkt, why); });
-    // Not for want of time of the link, nor of room in the batch: all that is left waits for times of its own.
+    // Neither the link nor room in the batch is missing: all packets left wait for their rates.
     waits_for_rates_ = n < most && arbiter_.link().is_free(now_ns);
     return n;
   }

@@ -12,7 +12,7 @@ Simulation::Simulation(const Spec& spec)
       graph_(build_graph(spec, pool_, recorder_)),
       flows_(static_cast<uint32_t>(graph_->flow_names.size() + graph_->model.legs.all.size())),
       is_idle_hold_(spec.pipeline.engine.is_idle_hold) {
-  // The sources have them.
+  // The sources hold the traces.
   for (SourceSpec& source : spec_.sources) source.trace = {};
   for (const FlowSpec& flow : spec.pipeline.flows) slo_ns_.push_back(flow.delay_slo_ns);
   find_closed_loops();
@@ -23,7 +23,7 @@ Simulation::Simulation(const Spec& spec)
   demand_.resize(graph_->model.inputs.size());
 }
 
-// What is there by now is no demand of the period that begins.
+// Packets that are already there are no demand of the period that begins.
 void Simulation::begin_demand() {
   demand_.assign(graph_->model.inputs.size(), {});
   size_t at = 0;
@@ -105,7 +105,7 @@ void Simulation::estimate_work() {
     for (size_t i = task->nodes.size(); i-- > 0;) {
       Node& node = task->nodes[i];
       const CostLaw::Line& cost = static_cast<const Module*>(node.module)->cost.line();
-      // Sampled runs of the engine see lines come over where the packet is touched first.
+      // The engine's sampled runs include the cache-line transfers where a packet is touched first.
       const bool is_far = std::ranges::any_of(task->inputs, [&](const TaskInput& input) {
         return input.first == &node && input.source != nullptr && !input.source->spec().is_inline;
       });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// simulation_edit.cc - live edits, as the daemon takes them: all of one or nothing.
+// simulation_edit.cc - live edits, as the daemon makes them: each one whole or not at all.
 #include <algorithm>
 
 #include "base/nearest_word.h"
@@ -74,7 +74,7 @@ void Simulation::apply(const exec::Decision& decision) {
                         graph_->modules[change.module]->name, "0 to " + std::to_string(limit));
     }
   }
-  // Phases taken by buffers that this decision leaves alone count, as in the engine.
+  // Trigger phases of buffers that this decision leaves alone count as taken, as in the engine.
   std::map<uint32_t, uint32_t> of_trigger;
   for (const auto& task : graph_->tasks) {
     for (uint32_t rank = 0; rank < task->modules.size(); ++rank) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// simulation_end.cc - how a simulation ends: as the daemon's workers do, what is inside leaves.
+// simulation_end.cc - how a simulation ends: packets inside leave, as with the daemon's workers.
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +11,7 @@ constexpr uint32_t kMaxLoops = 1'000'000;
 constexpr uint32_t kMaxRounds = 100'000;
 }  // namespace
 
-// To when the next scheduler has something for its link, or the next job ends.
+// Advances time to the next packet for a scheduler's link, or to the end of the next job.
 void Simulation::wait_for_links() {
   uint64_t next_ns = Scheduler::kNever;
   for (const auto& queue : graph_->queues) {
@@ -26,8 +26,8 @@ void Simulation::wait_for_links() {
   }
 }
 
-// Buffers do not wait for their limits any more, and queues between tasks are emptied after them.
-// Modules that pass packets on to themselves for ever keep what they have.
+// Buffers no longer wait for their limits, and queues between tasks are emptied after them. Modules
+// that pass packets to themselves for ever keep them.
 void Simulation::drain() {
   const auto meet = [this] {
     uint64_t ticks = 0;
@@ -58,7 +58,8 @@ void Simulation::drain() {
           if (input.queue == nullptr) continue;
           input.is_open = !task->leftovers.is_any() && task->has_room(*input.first, 0, worker->ctx);
           any |= task->poll_one(i, worker->ctx, false) != 0;
-          // What waits for its link leaves, too, when that is free, and what is on a device.
+          // Packets that wait for their link leave, too, once it is free, and so do packets on a
+          // device.
           const bool waits = input.queue->scheduler() != nullptr || input.queue->stage() != nullptr;
           any |= waits && input.queue->held_pkts() != 0;
         }

@@ -25,7 +25,7 @@ uint32_t Task::open_inputs(Context& ctx) {
   return exec::open_inputs(*this, ctx) ? static_cast<uint32_t>(inputs.size()) : absorb(ctx);
 }
 
-// Held back: schedulers take what has come even so.
+// While the task is held back, schedulers still take in packets that have come.
 uint32_t Task::absorb(Context& ctx) {
   for (TaskInput& input : inputs) {
     if (input.queue == nullptr || input.queue->scheduler() == nullptr) continue;
@@ -83,7 +83,7 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
   } else if (input.queue != nullptr && input.queue->stage() != nullptr) {
     n = input.queue->stage()->poll(*input.queue, ctx, pkts, ctx.batch_limit_pkts);
   } else if (input.queue != nullptr) {
-    // What releases of this very loop have put there is there by now, whatever the last reading
+    // Packets released in this very loop are already in the queue, whatever the last clock reading
     // says.
     n = input.queue->take(pkts, ctx.batch_limit_pkts, ctx.clock.ticks >> kTicksPerNsLog2);
   }
@@ -119,7 +119,7 @@ void Simulation::take_stalls(Worker& worker) {
   }
 }
 
-// As the engine's worker loops, with the time that an empty poll takes.
+// Like the engine's worker loop, plus the time of an empty poll.
 uint32_t Simulation::loop_once(Worker& worker) {
   take_stalls(worker);
   Context& ctx = worker.ctx;
@@ -131,8 +131,8 @@ uint32_t Simulation::loop_once(Worker& worker) {
     polled += exec::loop_task(*task, ctx, is_idle_hold_, worker.sample, began_ns);
     if (task == worker.tasks.front()) first_began_ns = began_ns;
   }
-  // Nothing was due either, if only the clock was read and nothing left: modules may cost nothing,
-  // and what left through them still waits for a reading that ends its delay.
+  // Idle only if the clock was read and nothing else happened: modules may cost nothing, and
+  // packets that left through them still wait for the clock reading that ends their delay.
   const bool is_idle = ctx.clock.ticks == ticks + ctx.clock.read_ticks * worker.tasks.size() &&
                        !worker.meter->has_unbooked();
   if (polled == 0) {
@@ -145,7 +145,7 @@ uint32_t Simulation::loop_once(Worker& worker) {
   return polled;
 }
 
-// A loop that began then ends the one before it.
+// The loop that begins at began_ns ends the previous one.
 void Simulation::note_loop(Worker& worker, uint64_t began_ns) {
   const uint64_t elapsed_ns = began_ns - worker.last_loop_ns;
   worker.last_loop_ns = began_ns;
@@ -157,7 +157,7 @@ void Simulation::note_loop(Worker& worker, uint64_t began_ns) {
   }
 }
 
-// When something can happen to an idle worker, as far as it depends on itself.
+// Time of an idle worker's next event, as far as it depends on the worker itself.
 uint64_t Simulation::next_event_ns(const Worker& worker) const {
   uint64_t next_ns = worker.stalls.next_ns();
   for (const Task* task : worker.tasks) {
@@ -178,19 +178,19 @@ void Simulation::skip_idle(Worker& worker, uint64_t until_ns) {
   uint64_t target_ns = std::min(next_event_ns(worker), until_ns);
   for (const auto& other : workers_) {
     if (other.get() == &worker) continue;
-    // An idle one puts nothing into a queue before it has got something itself.
+    // An idle worker puts nothing into a queue before it has received something itself.
     uint64_t other_ns = other->ctx.clock.ticks >> kTicksPerNsLog2;
     if (!other->was_busy) other_ns = std::max(other_ns, next_event_ns(*other));
     target_ns = std::min(target_ns, other_ns);
   }
-  // Each task reads the clock; who reads it last in a loop may be the one that finds something.
+  // Each task reads the clock; the last one in a loop may be the one that finds something.
   const uint64_t read = worker.ctx.clock.read_ticks * worker.tasks.size();
   const uint64_t step = worker.ctx.loop.empty_poll + read;
   const uint64_t first_read = worker.ctx.clock.ticks + read;
   const uint64_t target_ticks = target_ns << kTicksPerNsLog2;
   if (target_ticks <= first_read) return;
   uint64_t skipped = worker.idle_steps.in(target_ticks - first_read, step);
-  // What explicit scheduling remembers of idle turns settles in the second one: that one runs.
+  // Explicit scheduling's record of idle turns settles in the second idle loop: that one runs.
   if (skipped != 0 && std::ranges::any_of(worker.tasks, [](const Task* task) {
         return task->executor->is_scheduled();
       })) {
@@ -203,7 +203,7 @@ void Simulation::skip_idle(Worker& worker, uint64_t until_ns) {
   }
   if (skipped == 0) return;
   worker.ctx.clock.ticks += skipped * step;
-  // The last of them began one step before.
+  // The last skipped loop began one step earlier.
   note_loop(worker,
             (worker.ctx.clock.ticks - step + worker.ctx.clock.read_ticks) >> kTicksPerNsLog2);
   worker.sample.skip(skipped * worker.tasks.size());  // each task takes its turn
@@ -212,8 +212,8 @@ void Simulation::skip_idle(Worker& worker, uint64_t until_ns) {
   for (Task* task : worker.tasks) task->executor->stats().clock_reads += skipped;
 }
 
-// What a loop that finds nothing leaves behind. The first one after a busy one reads the time at
-// which packets of that have left.
+// Effects of a loop that finds nothing. The first one after a busy loop reads the time at which
+// that loop's packets left.
 void Simulation::note_idle_loop(Worker& worker) {
   for (Task* task : worker.tasks) {
     const uint64_t began_ns = task->executor->read_clock();

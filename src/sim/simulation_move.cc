@@ -6,7 +6,7 @@
 #include "sim/swap.h"
 
 namespace batchplane::sim {
-// What runs, live edits included.
+// The running specification, live edits included.
 Spec Simulation::present_spec() const {
   Spec spec = spec_;
   for (const auto& module : graph_->modules) {
@@ -52,7 +52,7 @@ void Simulation::move(const std::vector<PartMove>& moves) {
     worker->tasks.clear();
   }
   flows_ = std::move(flows);
-  std::swap(graph_, graph);  // the older one lives on until all is carried over
+  std::swap(graph_, graph);  // the old graph lives until everything is carried over
   spec_ = std::move(next);
   attach_tasks();
   Swap(*graph, *graph_).carry();

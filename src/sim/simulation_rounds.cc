@@ -8,7 +8,7 @@
 namespace batchplane::sim {
 namespace {
 
-// Turns of units that may pass until the input's comes; a task may hold its input back for ever.
+// Turns of other units before the input's turn; a task may hold its input back for ever.
 constexpr uint32_t kMaxTurns = 1000;
 
 uint32_t sources_of(const Task& task) {
@@ -50,7 +50,7 @@ void Simulation::merge_branch(uint32_t module, uint32_t gate) {
   sim::merge_branch(*graph_, module, gate);
 }
 
-// One loop, or as many turns as it takes until one is the input's. False when that never comes.
+// Runs one loop, or as many turns as it takes to poll the input. False when that never happens.
 bool Simulation::poll_next(Task& task) {
   Worker& worker = *workers_[task.worker];
   const uint64_t polls_before = task.polls;

@@ -128,7 +128,7 @@ Value Simulation::show(const std::string& what) {
                     "runtime, buffers, flows, drops, graph, generators, tables");
 }
 
-// Modules on devices, as the daemon tells of them among its tables.
+// Modules on devices, as the daemon shows them among its tables.
 Value Simulation::stages_value() const {
   List rows;
   for (const auto& module : graph_->modules) {
@@ -173,8 +173,8 @@ exec::PeriodSnapshot Simulation::cumulative() const {
   return all;
 }
 
-// Of each declared flow: of the flows of schedulers on its way, the one with the longest bound. Rounds of an
-// arbiter are its worker's.
+// For each declared flow: of the scheduler flows on its path, the one with the longest bound. An
+// arbiter's rounds are its worker's rounds.
 void Simulation::tell_promises(exec::PeriodSnapshot& period) {
   for (size_t t = 0; t < graph_->tasks.size(); ++t) {
     for (const TaskInput& input : graph_->tasks[t]->inputs) {

@@ -86,7 +86,7 @@ void Source::set_weights(const std::vector<double>& weights) {
 
 void Source::set_on(bool is_on, uint64_t now_ns) {
   if (is_on == spec_.is_on) return;
-  produce(now_ns);  // what was due before
+  produce(now_ns);  // packets due before the change
   spec_.is_on = is_on;
   is_started_ = false;
   ready_ticks_ = std::max(ready_ticks_, now_ns << kTicksPerNsLog2);
@@ -108,7 +108,7 @@ void Source::fill_always(double poll_pkts, uint32_t max_pkts) {
   pkt_ticks_ = burst_ticks_ = look_ticks_ = store_ticks_ = 0;
   stalls_ = {};
   if (poll_pkts >= max_pkts) return;
-  // What a poll leaves is what came since the one before, and no more.
+  // After a poll the ring holds at most the arrivals since the previous poll.
   poll_pkts_ = poll_pkts;
   spec_.ring_pkts = std::min(spec_.ring_pkts, static_cast<uint32_t>(std::ceil(poll_pkts)));
 }

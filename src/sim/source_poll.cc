@@ -8,7 +8,8 @@
 
 namespace batchplane::sim {
 
-// Of a source that brings less than a full poll, with what is left of a packet kept for later.
+// Packets of this poll, of a source that brings less than a full poll; fractions of a packet are
+// kept for later.
 uint32_t Source::take_share(uint32_t most) {
   credit_pkts_ += poll_pkts_;
   const auto n = std::min(most, static_cast<uint32_t>(credit_pkts_));
@@ -31,7 +32,7 @@ uint32_t Source::poll(Packet** pkts, uint32_t most, uint64_t now_ns) {
       recorder_.packets[pkt->trace_id].poll_ns = now_ns;
   }
   n_seen_ -= n;
-  // The engine's port then peeks at what comes next.
+  // The engine's port then peeks at the next packets.
   if (n_seen_ < most) look(now_ns);
   return n;
 }
@@ -43,7 +44,7 @@ void Source::look(uint64_t now_ns) {
   fill_.look(n_seen_);
 }
 
-// Of the schedule, as far as it has not been put into the ring.
+// Packets that the schedule has due and that are not in the ring yet.
 uint64_t Source::due_pkts(uint64_t now_ns) {
   if (!spec_.is_on || is_endless() || !is_started_ || left_pkts_ == 0) return 0;
   uint64_t pkts = 0;
@@ -63,7 +64,8 @@ uint64_t Source::due_pkts(uint64_t now_ns) {
   return std::min(pkts, left_pkts_);
 }
 
-// The schedule goes on when the worker polls; a generator would have put there by now what fits.
+// The schedule advances only when the worker polls; a generator would have put packets that fit
+// into the ring by now.
 exec::InputCounts Source::demand(uint64_t taken_pkts, uint64_t now_ns) {
   uint64_t lost_pkts = 0;
   for (const TrafficFlowCounts& flow : counts_) lost_pkts += flow.refused_pkts;
@@ -73,7 +75,7 @@ exec::InputCounts Source::demand(uint64_t taken_pkts, uint64_t now_ns) {
   return {taken_pkts, {n_ring_ + fits, spec_.ring_pkts, fill_}, {lost_pkts, due - fits}};
 }
 
-// Packets that waited for room are put there now.
+// Puts packets that waited for room into the ring.
 void Source::note_room(uint64_t now_ns) {
   if (was_full_ && !spec_.is_inline) produce(now_ns);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// source_produce.cc - which packets the generator puts into the ring, and when.
+// source_produce.cc - the packets that the generator puts into the ring, and when.
 #include <algorithm>
 #include <functional>
 
@@ -42,7 +42,7 @@ void Source::note_due() {
   }
 }
 
-// The flow of the packet that is due next, and one step on in the schedule.
+// The flow of the packet due next; advances the schedule by one packet.
 uint32_t Source::take_flow(uint32_t& size_bytes) {
   if (is_trace()) {
     size_bytes = spec_.trace.size_bytes[trace_at_];
@@ -97,7 +97,7 @@ void Source::produce(uint64_t now_ns) {
   if (!is_started_) start(now_ns);
   if (stalls_.next_ns() <= now_ns) [[unlikely]]
     take_stalls(now_ns);
-  // Room came with the last poll, and not before.
+  // Room came only with the last poll.
   if (was_full_) ready_ticks_ = look_from(now_ns << kTicksPerNsLog2);
   was_full_ = false;
   if (is_closed()) return put_returned(now_ns);
@@ -158,7 +158,8 @@ uint64_t Source::look_from(uint64_t ticks) const {
   return ready_ticks_ + (ticks - ready_ticks_ + look_ticks_ - 1) / look_ticks_ * look_ticks_;
 }
 
-// As many as there is room for, or as are made until now_ns by a generator that looks all the time.
+// As many packets as there is room for or, from a generator that looks all the time, as are made
+// until now_ns.
 void Source::put_at_once(uint64_t look_ticks, uint64_t now_ns) {
   uint64_t most = std::min<uint64_t>(left_pkts_, spec_.ring_pkts - n_ring_);
   const bool is_together = look_ticks_ != 0;
@@ -177,7 +178,7 @@ void Source::put_at_once(uint64_t look_ticks, uint64_t now_ns) {
     put(flow, size_bytes, entry_ticks >> kTicksPerNsLog2, since_ticks >> kTicksPerNsLog2);
   };
   if (keeps_order()) {
-    // What has ended begins anew.
+    // A trace that has ended starts again.
     for (uint32_t i = 0; i < n; ++i) {
       uint32_t size_bytes = 0;
       const uint32_t flow = take_flow(size_bytes);
@@ -193,8 +194,8 @@ void Source::put_at_once(uint64_t look_ticks, uint64_t now_ns) {
   });
 }
 
-// What one look finds due; it is in the ring together, when the last of it is made. A generator
-// that looks all the time puts each packet there by itself.
+// Packets that one look finds due; they enter the ring together, when the last one is made. A
+// generator that looks all the time puts each packet in by itself.
 void Source::put_burst(uint64_t look_ticks) {
   const uint64_t look_ns = look_ticks >> kTicksPerNsLog2;
   const uint32_t most = look_ticks_ == 0 ? 1 : exec::kGeneratorBurstPkts;

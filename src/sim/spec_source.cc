@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// spec_source.cc - reads traffic: generators, inline sources, recorded traces, and the stalls of
-// those who make it.
+// spec_source.cc - reads traffic: generators, inline sources, recorded traces, and stalls of the
+// generators.
 #include <algorithm>
 #include <cstdint>
 #include <utility>
@@ -70,7 +70,7 @@ TraceArrivals read_trace(const Value& value) {
   TraceArrivals trace;
   for (const Value& time : times) trace.time_ns.push_back(static_cast<uint64_t>(time.as_int()));
   for (const Value& flow : flows) {
-    // What does not fit is no number of a flow either.
+    // A number out of range is no flow's number either.
     trace.flow.push_back(static_cast<uint32_t>(std::clamp<int64_t>(flow.as_int(), -1, INT32_MAX)));
   }
   if (sizes.is_null()) {
@@ -83,7 +83,7 @@ TraceArrivals read_trace(const Value& value) {
   return trace;
 }
 
-// Times and flows that came as negative numbers are above all that can be.
+// Negative times and flows were read as numbers above all valid ones.
 void check_trace(const TraceArrivals& trace, size_t n_flows, const std::string& where) {
   if (trace.time_ns.size() != trace.flow.size() ||
       trace.time_ns.size() != trace.size_bytes.size()) {

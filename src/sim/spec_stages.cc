@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// spec_stages.cc - modules with a device: what the pipeline says of their batches, and the simulation of what
-// these take.
+// spec_stages.cc - modules with a device: the pipeline's settings for their batches, and the times
+// that the simulation gives these batches.
 #include <algorithm>
 
 #include "sim/spec_fields.h"
@@ -46,7 +46,7 @@ BatchLaw law_from(const Value& given, const std::string& where) {
   return law;
 }
 
-// As the engine begins: all on the first, unless shares are given.
+// As in the engine at start: all on the first place, unless shares are given.
 void read_shares(const Value& shares, const std::string& where, StageSpec& stage) {
   if (shares.is_null()) {
     stage.places.front().share = 1;
@@ -63,7 +63,7 @@ void read_shares(const Value& shares, const std::string& where, StageSpec& stage
   if (sum <= 0) throw ConfigError("no place has a share", where, "give one of them 1");
 }
 
-// A law is wanted wherever batches go.
+// Every place that gets batches needs a law.
 void read_places(const Value& given, const ModuleSpec& module, const PipelineSpec& pipeline,
                  StageSpec& stage) {
   const std::string where = "simulation.stages." + module.name;
@@ -104,7 +104,7 @@ StageSpec stage_from(const Value& given, const ModuleSpec& module, const Pipelin
   return stage;
 }
 
-// The queue in front of a stage has its parameters as one of kind `queue` has them.
+// The queue in front of a stage takes its parameters as a module of kind `queue` does.
 void move_queue_params(ModuleSpec& module) {
   module.params["size_pkts"] = kStageQueuePkts;
   for (const char* const key : {"size_pkts", "credit_pkts", "backpressure"}) {

@@ -10,7 +10,7 @@
 namespace batchplane::sim {
 namespace {
 
-// Taken out of the rings at once, as the engine does: between two polls its age limits wait.
+// Most packets taken out of the rings at once, as in the engine: age limits wait meanwhile.
 constexpr uint32_t kGatherPkts = 1024;
 
 uint64_t now_of(const Context& ctx) { return ctx.clock.ticks >> kTicksPerNsLog2; }
@@ -56,7 +56,7 @@ bool Stage::gather(Queue& queue, uint64_t now_ns) {
       inside_pkts_ += n;
     }
     if (n == 0) break;
-    // A ring's packets are in order.
+    // A ring's packets are in order: the first is the oldest.
     forming_since_ns_ = std::min(forming_since_ns_, pkts[0]->task_entry_ns);
     forming_.insert(forming_.end(), pkts, pkts + n);
     taken += n;
@@ -71,12 +71,12 @@ uint8_t Stage::cause_to_submit(uint64_t now_ns, bool has_come) const {
   if (is_draining_) return as(exec::Cause::kChange);
   if (now_ns - std::min(now_ns, forming_since_ns_) >= spec_.age_limit_ns)
     return as(exec::Cause::kAge);
-  // Nothing is under way and nothing more has come: to wait would gain nothing.
+  // Nothing is under way and nothing more has come: waiting would gain nothing.
   if (!spec_.is_idle_hold && !has_come && under_way_.empty()) return as(exec::Cause::kIdle);
   return exec::kNoCause;
 }
 
-// The same decisions, as a time.
+// The same decisions as in poll(), as a time.
 uint64_t Stage::next_ns(uint64_t ring_ns) const {
   uint64_t next_ns = under_way_.empty() ? exec::kNeverNs : under_way_.front().due_ns;
   if (forming_.size() < most_pkts()) next_ns = carried_.empty() ? std::min(next_ns, ring_ns) : 0;
@@ -105,7 +105,7 @@ void Stage::submit(uint64_t now_ns, uint8_t cause) {
   under_way_.push_back(std::move(job));
 }
 
-// Who had none for a while begins where the others are.
+// A place that had no batches for a while starts level with the others.
 uint32_t Stage::next_place() {
   uint32_t next = 0;
   double least = -1;

@@ -51,7 +51,7 @@ std::vector<bool> Swap::involved() const {
     is_involved[task->worker] = true;
     if (old_task != nullptr) is_involved[old_task->worker] = true;
   }
-  // Queues that are gone have no place there, and inputs are no nodes.
+  // Removed queues have no place in the new graph, and inputs are no nodes.
   std::map<std::string, uint32_t> pollers;
   for (const auto& task : from_.tasks) {
     for (const TaskInput& input : task->inputs) pollers[input.module->name] = task->worker;
@@ -81,7 +81,7 @@ void Swap::carry() {
   }
   carry_inputs();
   find_unfinished();
-  // Gone ones first, as the engine does.
+  // Removed queues first, as in the engine.
   find_emptied(true);
   find_emptied(false);
   collect_leftovers();
@@ -102,14 +102,15 @@ void Swap::carry_node(uint32_t before, uint32_t after) {
   exec::adopt_counts(node, old_node, kReasons);
   auto& held = *old_node.queue;
   if (held.size_pkts == 0) return;
-  // States of the same flows have the same numbers; packets carry none where only one can come.
+  // States of the same flows have the same numbers; packets carry no state where only one is
+  // possible.
   if (from_.paths->is_static(before) && !to_.paths->is_static(after)) {
     for (uint32_t i = 0; i < held.size_pkts; ++i) held.pkts[i]->path_state = only_state(before);
   }
   after_[after].task->executor->adopt_held(node, held);
 }
 
-// What inputs have brought; of tasks that go on, how often they were polled.
+// Carries over the counts of inputs and, for tasks that go on, the number of polls.
 void Swap::carry_inputs() {
   std::map<std::string, const TaskInput*> old_inputs;
   std::map<std::string, const Task*> old_tasks;
@@ -133,8 +134,8 @@ void Swap::carry_inputs() {
   for (const auto& task : from_.tasks) carry_stats(*task);
 }
 
-// What a task has counted, its worker's first one goes on with; where modules are gone, what they
-// dropped counts with what gates that lead nowhere did.
+// The first task of the same worker carries on a task's counts; drops of removed modules count with
+// drops at unconnected gates.
 void Swap::carry_stats(const Task& old) {
   const auto same = [&](const auto& task) { return task->worker == old.worker; };
   const auto found = std::ranges::find_if(to_.tasks, same);
@@ -190,7 +191,7 @@ void Swap::add_unfinished(uint32_t module, std::vector<Source>* into) const {
   into->push_back({.task = place.task, .first = &place.node()});
 }
 
-// What was to be put into a queue comes after what is in there: see add_emptied().
+// Packets yet to be put into a queue follow those already inside: see add_emptied().
 void Swap::find_unfinished() {
   for (const auto& module : from_.modules) {
     Queue* const queue = module->queue;

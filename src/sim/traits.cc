@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// traits.cc - what the executor calls back: a packet's end, and what is written down while a
-// simulation is watched.
+// traits.cc - the executor's callbacks: the end of a packet, and records while a simulation is
+// watched.
 #include "sim/traits.h"
 
 #include <algorithm>
@@ -11,14 +11,14 @@
 namespace batchplane::sim {
 namespace {
 
-// The release began before the firing was paid for; what that took counts as age too.
+// The release began before the firing's cost was charged; that time counts as age, too.
 void note_ages(Context& ctx, const Traits::Node& node, const exec::Batch<Packet*>& batch) {
   const uint64_t now_ns = ctx.clock.ticks >> kTicksPerNsLog2;
   ReleaseAges& ages = ctx.recorder->ages[static_cast<const Module*>(node.module)->index];
   ages.releases += 1;
   ages.pkts += batch.size_pkts;
   for (uint32_t i = 0; i < batch.size_pkts; ++i) {
-    // What was too old before it could be polled counts as due when it was.
+    // A packet that was too old before it could be polled counts as due when it was polled.
     const uint64_t polled_ns = batch.pkts[i]->polled_ns;
     const uint64_t since_ns = std::max(batch.pkts[i]->task_entry_ns,
                                        polled_ns - std::min(polled_ns, node.queue->age_limit_ns));

@@ -24,7 +24,7 @@ struct Entry {
   bool sets_weights = false;
 };
 
-// One line a controller, by name.
+// One line per controller, by name.
 constexpr Entry kControllers[] = {
     {"null", [](const Model& model,
                 const Settings& settings) { return make_fixed("null", model, settings, 0); }},

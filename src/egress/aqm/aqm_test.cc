@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// aqm_test.cc - CoDel's times against its law, PIE's probability against its equations, connections of one queue, and what senders of TCP's kind get.
+// aqm_test.cc - CoDel's times against its control law, PIE's probability against its equations,
+// connections of one queue, and throughput of TCP-like senders.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +17,8 @@ namespace aqm_test {
 
 constexpr uint64_t kMs = 1'000'000;
 
-// A packet a millisecond, each of which has waited so long; the milliseconds in which one is dropped.
+// One packet per millisecond, each with this sojourn time; returns the milliseconds in which one is
+// dropped.
 std::vector<double> drops_ms(CodelState& state, uint64_t waited_ms, uint64_t from_ms,
                              uint64_t until_ms) {
   const Codel codel({}, 1500);
@@ -41,12 +43,12 @@ TEST(Codel, DropsAtTheTimesOfItsLaw) {
 
 TEST(Codel, LetsBurstsThrough) {
   CodelState state;
-  // Late for 90 ms, then in time once, again and again.
+  // Late for 90 ms, then once in time, again and again.
   for (uint64_t ms = 0; ms < 3000; ms += 91) {
     EXPECT_TRUE(drops_ms(state, 20, ms, ms + 90).empty());
     EXPECT_TRUE(drops_ms(state, 1, ms + 90, ms + 91).empty());
   }
-  // And what is less than 5 ms late, or leaves less than a packet behind.
+  // Less than 5 ms late, or less than a packet left behind.
   EXPECT_TRUE(drops_ms(state, 4, 3000, 9000).empty());
   const Codel codel({}, 1500);
   for (uint64_t ms = 9000; ms < 12'000; ++ms) {
@@ -62,7 +64,7 @@ TEST(Codel, GoesOnWhereItWasWhenItIsLateSoonAgain) {
   const std::vector<double> again = drops_ms(state, 20, 1200, 1500);
   ASSERT_GT(again.size(), 5U) << first;
   EXPECT_LT(again[1] - again[0], 40) << "not a whole interval";
-  // Long after that it begins anew.
+  // Long after that it starts anew.
   drops_ms(state, 1, 1500, 60'000);
   const std::vector<double> anew = drops_ms(state, 20, 60'000, 60'400);
   EXPECT_NEAR(anew.at(1) - anew.at(0), 100, 2);
@@ -80,7 +82,7 @@ TEST(Codel, MarksInsteadOfDropping) {
   EXPECT_GE(marks, 4U);
 }
 
-// The equations of RFC 8033, section 4.2, as they stand there, in double precision; without drops.
+// The equations of RFC 8033, section 4.2, as given there, in double precision; without drops.
 class PieEquations {
  public:
   explicit PieEquations(double target_s) : target_s_(target_s) {}
@@ -116,9 +118,10 @@ TEST(Pie, FollowsItsEquations) {
     double delay_ms = 10;
     for (uint64_t k = 1; k < 2000; ++k) {
       delay_ms = std::clamp(delay_ms + 6 * (rng.uniform() - 0.5), 0.0, 400.0);
-      // In steps in which a queue keeps it: beside a threshold less would make a difference.
+      // In the steps in which a queue stores it: near a threshold, finer steps would make a
+      // difference.
       const uint64_t delay_ns = static_cast<uint64_t>(delay_ms * 62.5) * 16'000;
-      // Updates are 15 ms apart, to a tick of a microsecond.
+      // Updates are 15 ms apart, plus one tick of a microsecond.
       pie.judge(state, delay_ns, 0, 100'000, k * 15'001'000, true);
       equations.update(static_cast<double>(delay_ns) * 1e-9);
       ASSERT_NEAR(state.probability, equations.probability(), 1e-3 + 0.02 * equations.probability())
@@ -145,7 +148,8 @@ TEST(Pie, DropsAsOftenAsItsProbabilitySays) {
       since = is_dropped ? 0 : since + 1;
       most = std::max(most, since);
     }
-    // One in 1/p from the packet on with which the sum reaches 0.85; 8.5/p apart at most.
+    // One drop per 1/p packets, counted from the packet at which the sum reaches 0.85; at most
+    // 8.5/p apart.
     const double apart = std::ceil(0.85 / probability) - 1 + 1 / probability;
     EXPECT_NEAR(drops, 100'000 / apart, 5'000 / apart) << probability;
     EXPECT_LE(most, static_cast<uint32_t>(8.5F / probability) + 1) << probability;
@@ -155,14 +159,14 @@ TEST(Pie, DropsAsOftenAsItsProbabilitySays) {
 TEST(Pie, SparesBurstsAndShortQueues) {
   Pie pie(15 * kMs, 1500);
   PieState state;
-  // Late at once: 150 ms are let through, then it drops.
+  // Late from the start: 150 ms are let through, then it drops.
   uint64_t first_ms = 0;
   for (uint64_t ms = 1; ms < 3000 && first_ms == 0; ++ms) {
     if (pie.judge(state, 60 * kMs, 0, 100'000, ms * kMs, false) == Verdict::kDrop) first_ms = ms;
     EXPECT_EQ(pie.judge(state, 60 * kMs, 0, 3000, ms * kMs, false), Verdict::kSend);
   }
   EXPECT_GT(first_ms, 150U);
-  // Little waiting for a while: the next burst is let through again.
+  // Low delay for a while: the next burst is let through again.
   for (uint64_t ms = 3000; ms < 20'000; ++ms) pie.judge(state, kMs, 0, 100'000, ms * kMs, false);
   EXPECT_EQ(state.probability, 0);
   for (uint64_t ms = 20'000; ms < 20'130; ++ms) {
@@ -184,7 +188,7 @@ TEST(Pie, MarksWhileTheProbabilityIsSmallAndDropsBeyond) {
   EXPECT_GT(most.at(Verdict::kDrop), 0.1F);
 }
 
-// Any packets in, any out: each comes out or is dropped once, in the order of its connection.
+// Random packets in and out: each leaves or is dropped once, in its connection's order.
 TEST(FqCodel, LosesNothing) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     Rng rng(seed);
@@ -233,7 +237,7 @@ TEST(FqCodel, LosesNothing) {
       fq.clear(of_flow);
     }
     ASSERT_EQ(pkts.size_pkts(), 0U);
-    // Nothing is kept of connections that are gone: there is room for twelve.
+    // No state is left of connections that are gone: there is room for twelve.
     FqLists fresh;
     for (uint32_t hash = 0; hash < 12; ++hash) {
       ASSERT_TRUE(fq.push(pkts, fresh, Descriptor::of(1, 64, flow_word(9, hash, false), 0)));

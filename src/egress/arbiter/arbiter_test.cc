@@ -117,7 +117,7 @@ TYPED_TEST(EveryMailbox, HandsOverBetweenTwoThreads) {
   EXPECT_TRUE(mailbox.is_empty());
 }
 
-// The interleaving that strands a packet when the last look is left out.
+// The interleaving that would strand a packet without the last look.
 TEST(ClientList, FindsWhatWasPutWhileItLetGo) {
   ClientList list(2, 1);
   std::vector<std::unique_ptr<SlotMailbox>> mailboxes;
@@ -127,7 +127,8 @@ TEST(ClientList, FindsWhatWasPutWhileItLetGo) {
     Descriptor pkts[8];
     const uint32_t n = mailboxes[client]->take(pkts, 8);
     visits += n;
-    // The client puts between the arbiter's look and its letting go; its announcement still stands.
+    // The client puts a packet between the arbiter's look and its release of the client, whose
+    // announcement still stands.
     if (client == 0 && n == 0 && visits == 1) {
       mailboxes[0]->put(numbered(1));
       list.announce(0, 0);
@@ -143,7 +144,7 @@ TEST(ClientList, FindsWhatWasPutWhileItLetGo) {
   }
   EXPECT_EQ(visits, 2U);
   EXPECT_EQ(list.n_active(), 0U);
-  // And when it puts after that: it announces itself again.
+  // A packet put after that: the client announces itself again.
   mailboxes[0]->put(numbered(2));
   list.announce(0, 0);
   list.collect();
@@ -226,9 +227,9 @@ TEST(Arbiter, SendsNoBurstAfterItWasHeldUp) {
   };
   uint64_t now_ns = 1'000'000;
   EXPECT_EQ(released_at(now_ns), 1U);
-  // Late rounds cost no rate.
+  // Late rounds lose no throughput.
   for (uint32_t round = 0; round < 100; ++round) EXPECT_EQ(released_at(now_ns += 150'000), 150U);
-  // 10 ms in which nobody came are not made up for.
+  // 10 ms without a round are not made up for.
   EXPECT_LE(released_at(now_ns += 10'000'000), Link::kMaxLagNs / 1000 + 1);
   EXPECT_EQ(released_at(now_ns += 100'000), 100U);
 }

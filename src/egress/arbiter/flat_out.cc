@@ -31,7 +31,7 @@ void pin(int cpu) {
   if (cpu >= 0) pin_this_thread(cpu);
 }
 
-// Where packets end. One thread's.
+// End of the packets' way. Owner: one thread.
 class alignas(64) Sink {
  public:
   explicit Sink(bool copies) {
@@ -56,7 +56,7 @@ class alignas(64) Sink {
   size_t at_ = 0;
 };
 
-// Packets of a client's flows in turn.
+// Sends packets of a client's flows, round robin.
 class Sender {
  public:
   Sender(const FlatOutSpec& spec, uint32_t client)
@@ -126,7 +126,7 @@ class Run {
 
  private:
   static void sleep_a_while() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
-  // Calls `round` on this thread until the time is over, then lets the clients end.
+  // Calls `round` on this thread until the time is over, then ends the clients.
   template <class Client, class Round>
   void run_clients(const Client& client, const Round& round) {
     std::vector<std::thread> threads;
@@ -191,7 +191,7 @@ class Run {
       arbiter_.release(now_ns, kReleasePkts, [&](const Descriptor& pkt) { sinks_[0]->take(pkt); });
       return;
     }
-    // What does not fit waits, in order, and nothing more is released meanwhile.
+    // Packets that do not fit wait, in order, and nothing more is released meanwhile.
     for (uint32_t d = 0; d < spec_.dispatchers; ++d) {
       if (!hand_on(d)) return;
     }
@@ -220,7 +220,7 @@ class Run {
     }
   }
 
-  // Each client sends once at least, however short the time is.
+  // Each client sends at least once, however short the time is.
   template <class Mailbox>
   void send_to(Mailbox& mailbox, uint32_t c) {
     Sender sender(spec_, c);
@@ -266,9 +266,9 @@ class Run {
 
   const FlatOutSpec& spec_;
   Arbiter<D> arbiter_;
-  std::vector<std::unique_ptr<Sink>> sinks_;  // of whoever schedules, then of each other thread
+  std::vector<std::unique_ptr<Sink>> sinks_;  // of the scheduling thread, then of each other thread
   std::vector<std::unique_ptr<BatchMailbox>> to_send_;  // by dispatcher
-  std::vector<std::vector<Descriptor>> held_;           // by dispatcher: for want of room
+  std::vector<std::vector<Descriptor>> held_;           // by dispatcher: packets that found no room
   std::vector<uint64_t> sent_;                          // by client
   SpinLock lock_;
   std::atomic<bool> must_stop_{false};

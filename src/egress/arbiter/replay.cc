@@ -31,7 +31,7 @@ class Replay {
       }
       now_ns = std::max(now_ns, arbiter_.link().free_at_ns());
       take_until(now_ns);
-      // One at a time: what arrives while a packet is on the link may be the next.
+      // One at a time: a packet that arrives while another is on the link may be the next.
       arbiter_.release(now_ns, 1, [&](const Descriptor& pkt) {
         result_.departures.push_back({now_ns, pkt.flow, pkt.len_bytes()});
       });

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kNever = ~0ULL;
 
-// Serves its rings in turn, one packet in a given time.
+// Serves its rings round robin, one packet per fixed time.
 class Bus {
  public:
   Bus(const VirtualSpec& spec, VirtualResult& result)
@@ -56,7 +56,7 @@ class Bus {
   uint64_t free_ns_ = 0;
 };
 
-// Hands over what it holds, as the real ones do.
+// Hands over its packets as the real mailboxes do.
 struct VirtualMailbox {
   std::deque<Descriptor> pkts;
   uint64_t next_read_ns = 0;
@@ -112,7 +112,7 @@ class VirtualRun {
   }
 
  private:
-  // What has come until now lies in its mailbox, or found it full.
+  // Puts packets that have arrived by now into their mailboxes, or refuses them there.
   void admit() {
     for (; next_ < arrivals_.size() && arrivals_[next_].at_ns <= now_ns_; ++next_) {
       const Arrival& arrival = arrivals_[next_];
@@ -163,12 +163,12 @@ class VirtualRun {
     }
     n_pkts +=
         arbiter_.release(now_ns_, spec_.release_pkts, [&](const Descriptor& pkt) { deliver(pkt); });
-    // An empty round is skipped over: nothing could happen in it.
+    // An empty round is skipped: nothing could happen in it.
     if (n_pkts == 0) now_ns_ = begin_ns;
     return n_pkts;
   }
 
-  // The oldest packet of all that wait for the lock.
+  // Serves the oldest of all packets that wait for the lock.
   uint32_t one_at_once() {
     admit();
     backpressure_.begin_round();
@@ -199,7 +199,7 @@ class VirtualRun {
     for (const VirtualMailbox& mailbox : mailboxes_) {
       if (!mailbox.pkts.empty()) next_ns = std::min(next_ns, mailbox.next_read_ns);
     }
-    // The round that finds it begins before.
+    // Time moves on by at least 1 ns, even for a past event.
     return next_ns == kNever || next_ns > now_ns_ ? next_ns : now_ns_ + 1;
   }
 
@@ -210,7 +210,7 @@ class VirtualRun {
   Bus bus_;
   Backpressure backpressure_;
   std::vector<VirtualMailbox> mailboxes_;
-  size_t next_ = 0;  // arrival
+  size_t next_ = 0;  // index of the next arrival
   uint64_t now_ns_ = 0;
 };
 

@@ -45,12 +45,12 @@ std::vector<uint64_t> sent_by_flow(const VirtualResult& result,
   return sent;
 }
 
-// With rounds that cost nothing it is the replay, packet by packet.
+// With rounds that cost no time it equals the replay, packet by packet.
 TEST(VirtualArbiter, WithoutCostsIsTheReplay) {
   for (const char* discipline : {"fifo", "drr", "wf2q_plus", "qfq", "qfq_plus"}) {
     VirtualSpec spec = spec_of({5, 1, 2, 9});
     spec.discipline = discipline;
-    spec.client_of_flow = {0, 0, 0, 0};  // in the order in which they come
+    spec.client_of_flow = {0, 0, 0, 0};  // in order of arrival
     spec.mailbox_pkts = 100'000;
     spec.round_ns = spec.mailbox_ns = spec.take_pkt_ns = spec.release_pkt_ns = 0;
     spec.rate_bps = 8'000'000'000;
@@ -124,7 +124,7 @@ TEST(VirtualArbiter, AReadLimitMakesRoundsRarer) {
   EXPECT_EQ(sent_by_flow(rarely, arrivals, 1).front(), 5'000U);
 }
 
-// All flat out: 8 packets come in the time in which the stages behind carry one.
+// All clients flat out: 8 packets arrive in the time in which the stages behind carry one.
 std::vector<Arrival> flood(uint32_t n_pkts) {
   std::vector<Arrival> arrivals;
   for (uint32_t k = 0; k < n_pkts; ++k) arrivals.push_back({25ULL * (k / 3), k % 3, 64});
@@ -168,7 +168,8 @@ TEST(VirtualArbiter, UnderOneLockNoBacklogFormsAndWeightsAreNothing) {
   EXPECT_NEAR(share(false), 8, 0.2);
 }
 
-// Four times what the arbiter can do: without word of full queues it takes and refuses nearly all the time.
+// Four times the arbiter's capacity: without backpressure it spends nearly all its time on packets
+// that it refuses.
 TEST(VirtualArbiter, BackpressureKeepsAFloodFromTakingItsTime) {
   VirtualSpec spec = eight_to_one(30);
   const std::vector<Arrival> arrivals = flood(300'000);
@@ -196,12 +197,12 @@ TEST(Backpressure, TellsRoomOfAFewFlowsInARound) {
     EXPECT_EQ(n_full(), 10 - 2 * round);
     pressure.begin_round();
     for (uint32_t f = 0; f < 10; ++f) {
-      pressure.note_left(f, 76);  // of 100 one short of a quarter
+      pressure.note_left(f, 76);  // one short of a quarter of 100
       pressure.note_left(f, 75);
     }
   }
   EXPECT_EQ(n_full(), 0U);
-  // A queue of a few packets is full until one has gone.
+  // A queue of a few packets is full until one has left.
   pressure.note_refused(3, 2);
   pressure.begin_round();
   pressure.note_left(3, 1);
@@ -210,10 +211,10 @@ TEST(Backpressure, TellsRoomOfAFewFlowsInARound) {
 
 TEST(Backpressure, KeepsNoFlowOutThatHasNothingToRelease) {
   Backpressure pressure(4);
-  // Others hold all the room that there is.
+  // Other flows hold all the room.
   pressure.note_refused(0, 0);
   EXPECT_FALSE(pressure.is_full(0));
-  // The last packet leaves in a round in which others were told of all the room.
+  // The last packet leaves in a round in which all the room was assigned to others.
   for (const uint32_t f : {1U, 2U, 3U}) pressure.note_refused(f, 200);
   pressure.begin_round();
   for (const uint32_t f : {1U, 2U}) pressure.note_left(f, 100);
@@ -234,7 +235,7 @@ TEST(VirtualArbiter, SaysWhatIsWrong) {
   EXPECT_THROW(run_virtual(spec, one), ConfigError);
 }
 
-// Real threads: that nothing is lost run_flat_out checks by itself.
+// Real threads: run_flat_out itself checks that nothing is lost.
 TEST(FlatOut, EveryWayDeliversWhatWasSent) {
   using Way = FlatOutSpec::Way;
   for (const Way way : {Way::kArbiter, Way::kLock, Way::kAlone}) {

@@ -14,7 +14,8 @@ constexpr double kNsOfSecond = 1e9;
 
 uint32_t level_of(const FlowParams& flow) { return std::min(flow.weight, 64U); }
 
-// Disciplines share out bytes of packets, and the link carries more than those: most for the shortest.
+// Disciplines divide bytes of packets, but the link carries framing as well: most per byte for the
+// shortest packet.
 double stretch_of(const Framing& framing, uint32_t lmax_bytes) {
   double most = 1;
   for (uint32_t bytes = kMinLmaxBytes; bytes <= std::max(lmax_bytes, kMinLmaxBytes); ++bytes) {
@@ -23,14 +24,15 @@ double stretch_of(const Framing& framing, uint32_t lmax_bytes) {
   return most;
 }
 
-// Of a flow with what it needs to be compared with others; times in bytes of the link.
+// The terms of a flow's bound; times in bytes of the link.
 struct Terms {
   double share = 0;  // of the link
   double others_bytes = 0;
 };
 
-// Served until its credit is used up, in turns with all others. In k of its turns it sends k quanta less what
-// was left over, and the others k quanta and what they had left.
+// DRR serves a flow until its credit is used up, in turn with all others. In k turns the flow sends
+// at least k quanta less its remaining credit, and the others at most k quanta plus their remaining
+// credit.
 Terms of_drr(const FlowParams& flow, const Crowd& crowd) {
   const double unit = crowd.lmax_bytes;
   const double own = unit * flow.weight;
@@ -39,7 +41,8 @@ Terms of_drr(const FlowParams& flow, const Crowd& crowd) {
   return {own / all, (1 + flow.lmax_bytes / own) * (all - own) + left};
 }
 
-// The worst-case fair index of QFQ over the flow's share: 3 sigma / phi + 2 Lmax, where nobody sends more at once.
+// The worst-case fair index of QFQ over the flow's share: 3 sigma / phi + 2 Lmax, as long as nobody
+// sends more at once.
 double qfq_bytes(const FlowParams& flow, const Crowd& crowd, uint64_t most_at_once_bytes) {
   const double lmax_bytes = std::max(flow.lmax_bytes, kMinLmaxBytes);
   const double sigma = std::exp2(std::ceil(std::log2(lmax_bytes / flow.weight)));
@@ -47,7 +50,8 @@ double qfq_bytes(const FlowParams& flow, const Crowd& crowd, uint64_t most_at_on
          2.0 * static_cast<double>(most_at_once_bytes);
 }
 
-// Nobody's share is safe below the highest level; there, flows take turns packet by packet.
+// Below the highest level no share is guaranteed; at the highest level flows take turns packet by
+// packet.
 Terms of_prio(const FlowParams& flow, const Crowd& crowd) {
   if (level_of(flow) < crowd.top_level) return {};
   const auto sum = static_cast<double>(crowd.top_lmax_sum_bytes);
@@ -57,8 +61,9 @@ Terms of_prio(const FlowParams& flow, const Crowd& crowd) {
 Terms terms_of(const std::string& discipline, const FlowParams& flow, const Crowd& crowd) {
   const double phi = flow.weight / static_cast<double>(crowd.weight_sum);
   if (discipline == "drr") return of_drr(flow, crowd);
-  // As a server of guaranteed rate WF2Q+ is late by the packet that is being sent, and virtual time moves on with
-  // the packet that is taken out: who comes while it is sent counts from its end.
+  // As a guaranteed-rate server WF2Q+ is late by the packet in service. Virtual time advances when
+  // a packet is taken out, so a packet that arrives during service counts from the end of that
+  // service.
   if (discipline == "wf2q_plus") return {phi, 2.0 * crowd.lmax_bytes};
   if (discipline == "qfq") return {phi, qfq_bytes(flow, crowd, crowd.lmax_bytes)};
   if (discipline == "qfq_plus") {
@@ -91,7 +96,8 @@ Bound bound_of(const std::string& discipline, const FlowParams& flow, const Crow
   if (server.rate_bps == 0) return {.why_not = NoBound::kNoRate};
   const double byte_ns = kBitsOfByte * kNsOfSecond / static_cast<double>(server.rate_bps) *
                          stretch_of(server.framing, crowd.lmax_bytes);
-  // Seen by the next round but one that begins, and released by the first after the link is free.
+  // The arbiter sees the packet in the next round but one, and releases it in the first round after
+  // the link is free.
   Bound bound{.arbiter_ns = 2 * server.round_ns + server.read_interval_ns};
   if (discipline == "fifo") {
     bound.others_ns = static_cast<double>(crowd.limit_pkts) * crowd.lmax_bytes * byte_ns;
@@ -112,7 +118,7 @@ bool is_met(const Bound& bound, const Need& need) {
          bound.total_ns() <= need.allowed_ns;
 }
 
-// The least weight of one flow from its present one on; 0: none.
+// The least weight, from its present one on, that meets the flow's need; 0: none.
 uint32_t least_weight(const std::string& discipline, const FlowParams& flow, const Crowd& others,
                       const Need& need, const Server& server) {
   const auto meets = [&](uint32_t weight) {
@@ -128,7 +134,8 @@ uint32_t least_weight(const std::string& discipline, const FlowParams& flow, con
     high = std::min(kMaxWeight, 2 * high);
   }
   uint32_t low = std::max(flow.weight, high / 2);
-  // Powers of two make steps in some bounds: what is met between them is met from there on.
+  // Some bounds have steps at powers of two: within one such interval, a need that is met stays
+  // met.
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
     if (meets(middle)) {
@@ -145,7 +152,8 @@ uint32_t least_weight(const std::string& discipline, const FlowParams& flow, con
 std::vector<uint32_t> least_weights(const std::string& discipline, std::vector<FlowParams> flows,
                                     const std::vector<Need>& needs, const Server& server) {
   for (const Need& need : needs) flows[need.flow].weight = 1;
-  // More weight for one is less for the others: from below, until nobody needs more.
+  // A larger weight for one flow is a smaller share for the others: raises weights from 1 until all
+  // needs are met.
   for (bool any = true; any;) {
     any = false;
     for (const Need& need : needs) {

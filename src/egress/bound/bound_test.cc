@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// bound_test.cc - the bound against the longest waits that clients of bad will can bring about.
+// bound_test.cc - the bound against the longest waits that adversarial clients can cause.
 #include "egress/bound/bound.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace bound_test {
 
 constexpr uint64_t kRateBps = 1'000'000'000;
 constexpr uint32_t kPktBytes = 1500;
-constexpr uint64_t kPktNs = 12'000;  // of the link
+constexpr uint64_t kPktNs = 12'000;  // on the link
 
 FlowParams flow_of(uint32_t weight, uint32_t lmax_bytes = kPktBytes) {
   return {.weight = weight, .lmax_bytes = lmax_bytes, .limit_pkts = 4096};
@@ -28,8 +28,8 @@ Crowd crowd_of(const std::vector<FlowParams>& flows) {
   return crowd;
 }
 
-// Flow 0 sends batches as fast as its share allows, or slower; the others come and go, together, in bursts,
-// with long packets and short ones.
+// Flow 0 sends batches as fast as its share allows, or slower; the other flows come and go,
+// together, in bursts, with long and short packets.
 std::vector<Arrival> adversary(const std::vector<FlowParams>& flows, uint32_t batch_pkts,
                                double part_of_share, double share_bps, Rng& rng) {
   const double batch_ns = batch_pkts * flows[0].lmax_bytes * 8e9 / (share_bps * part_of_share);
@@ -48,7 +48,7 @@ std::vector<Arrival> adversary(const std::vector<FlowParams>& flows, uint32_t ba
         const uint32_t len = rng.below(4) == 0 ? 64 : flows[f].lmax_bytes;
         arrivals.push_back({at_ns, f, len});
       }
-      // Some flood, some wait until all others have their turn.
+      // Some flood, some wait until all others have had their turn.
       const uint64_t gap = f % 4 == 1 ? kPktNs * flows.size() * (1 + rng.below(3)) : kPktNs * burst;
       at_ns += 1 + rng.below(static_cast<uint32_t>(gap));
     }
@@ -57,8 +57,8 @@ std::vector<Arrival> adversary(const std::vector<FlowParams>& flows, uint32_t ba
   return arrivals;
 }
 
-// The longest time from when the first packet of a batch could have come, each batch filled at the rate at
-// which the flow sends, until any of its packets is released, less that fill; over the bound.
+// The longest time from the arrival of a batch's first packet, with batches filled at the flow's
+// sending rate, until any of its packets is released, less the fill time; divided by the bound.
 double part_of_bound(const std::string& discipline, const std::vector<FlowParams>& flows,
                      uint32_t batch_pkts, double part_of_share, uint64_t round_ns, Rng& rng) {
   const Server ideal{.rate_bps = kRateBps};
@@ -102,7 +102,7 @@ std::vector<std::vector<FlowParams>> crowds() {
   all[2] = {flow_of(7, 300)};
   for (uint32_t i = 0; i < 20; ++i) all[2].push_back(flow_of(1 + i * 37 % 16));
   all[3] = {flow_of(3), flow_of(3)};
-  // Eight equal ones send at once.
+  // Eight equal flows send at once.
   all[4] = {flow_of(8, 200)};
   for (int i = 0; i < 24; ++i) all[4].push_back(flow_of(1));
   return all;
@@ -121,7 +121,8 @@ double worst_part(const std::string& discipline, uint32_t batch_pkts, uint64_t r
   return worst;
 }
 
-// Fill and egress are paid once: the same bound for single packets and for batches of 32.
+// Fill and egress delay are paid only once: the same bound for single packets and for batches of
+// 32.
 TEST(EgressBound, HoldsWhateverOthersSendAndHoweverLargeBatchesAre) {
   for (const char* discipline : {"drr", "wf2q_plus", "qfq", "qfq_plus"}) {
     for (const uint32_t batch_pkts : {1U, 8U, 32U}) {
@@ -133,7 +134,7 @@ TEST(EgressBound, HoldsWhateverOthersSendAndHoweverLargeBatchesAre) {
   }
 }
 
-// No formula so far off that it would be of no use.
+// No bound is so far off that it would be useless.
 TEST(EgressBound, IsWithinAFewTimesTheWorst) {
   EXPECT_GT(worst_part("wf2q_plus", 1, 1), 0.5);
   EXPECT_GT(worst_part("drr", 1, 1), 0.3);
@@ -141,7 +142,7 @@ TEST(EgressBound, IsWithinAFewTimesTheWorst) {
   EXPECT_GT(worst_part("qfq_plus", 1, 1), 0.15);
 }
 
-// The bound of one would be broken by the other.
+// One discipline's bound is broken by another discipline.
 TEST(EgressBound, OfWf2qIsBrokenByRoundRobin) {
   const std::vector<FlowParams> flows = crowds()[0];
   Rng rng(1);
@@ -179,7 +180,7 @@ TEST(EgressBound, IsNotMadeUpWhereThereIsNone) {
   const Bound first = bound_of("prio", flows[2], crowd, server);
   EXPECT_DOUBLE_EQ(first.share_bps, 0.25 * kRateBps);
   EXPECT_DOUBLE_EQ(first.others_ns, 2 * kPktNs);
-  // Of what arrives first: all that may stand before it.
+  // FIFO: all packets that may wait in front.
   EXPECT_DOUBLE_EQ(bound_of("fifo", flows[0], crowd, server).total_ns(), 3.0 * 4096 * kPktNs);
 }
 
@@ -205,7 +206,7 @@ TEST(LeastWeights, MeetAllNeedsAndNoLessWouldDo) {
       const Bound bound = bound_of(discipline, flows[need.flow], crowd_of(flows), server);
       EXPECT_GE(bound.share_bps, need.sends_bps);
       EXPECT_LE(bound.total_ns(), need.allowed_ns);
-      // One less for one flow breaks what it needs.
+      // One weight less for a flow breaks its need.
       std::vector<FlowParams> less = flows;
       if (--less[need.flow].weight == 0 || discipline == std::string("qfq")) continue;
       const Bound worse = bound_of(discipline, less[need.flow], crowd_of(less), server);
@@ -213,7 +214,7 @@ TEST(LeastWeights, MeetAllNeedsAndNoLessWouldDo) {
     }
   }
   EXPECT_GT(n_possible, 50U);
-  // More than the link.
+  // More than the link carries.
   EXPECT_TRUE(least_weights("qfq", {flow_of(1), flow_of(1)},
                             {{.flow = 0, .sends_bps = 1.1 * kRateBps, .allowed_ns = 1e9}}, server)
                   .empty());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// discipline_test.cc - what every packet scheduler does: keep each packet, and each flow's order.
+// discipline_test.cc - requirements on every packet scheduler: keeps each packet, and each flow's
+// order.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -15,7 +16,7 @@ class EveryDiscipline : public testing::Test {};
 using All = testing::Types<Fifo, Prio, Drr, Wf2qPlus, Qfq, QfqPlus>;
 TYPED_TEST_SUITE(EveryDiscipline, All);
 
-// What any scheduler is, without an order between flows: a queue of packets for each flow.
+// The model of any scheduler, without an order between flows: a queue of packets for each flow.
 class QueuesByHand {
  public:
   explicit QueuesByHand(uint32_t flows) : params_(flows), queues_(flows) {}
@@ -39,7 +40,7 @@ class QueuesByHand {
 };
 
 constexpr uint32_t kFlows = 40;
-// For all that flows may have: see tree/shared_limit_test.cc.
+// Room for all that the flows may hold together; for less see tree/shared_limit_test.cc.
 constexpr uint32_t kRoom = 4000;
 
 template <class D>
@@ -102,10 +103,11 @@ struct Edits {
     ASSERT_EQ(discipline.backlog_pkts(), model.total_);
     ASSERT_EQ(discipline.backlog_pkts(flow), model.queues_[flow].size());
   }
-  uint64_t load = 50;  // percent of what is neither configured nor removed
+  uint64_t load = 50;  // percent of operations that are neither configure nor remove
 };
 
-// Weights, lengths and limits change and flows go while they are backlogged and in service.
+// Weights, lengths and limits change, and flows are removed, while they are backlogged and in
+// service.
 TYPED_TEST(EveryDiscipline, KeepsEveryPacketAndTheOrderOfEachFlowUnderEdits) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     Edits<TypeParam> edits(seed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// fairness_test.cc - what each scheduler guarantees, measured against the fluid ideal.
+// fairness_test.cc - each scheduler's guarantee, measured against the fluid ideal.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace fairness_test {
 
 constexpr double kPktBytes = 1500;
 
-// In routine runs a million packets; BATCHPLANE_LONG=1 takes a hundred times as many.
+// A million packets; with BATCHPLANE_LONG=1 a hundred times as many.
 uint64_t many(uint64_t n) { return std::getenv("BATCHPLANE_LONG") != nullptr ? 100 * n : n; }
 
 template <class D>
@@ -28,10 +28,10 @@ TEST(Fairness, BacklogedFlowsAreNeverFarFromTheirShare) {
   }
 }
 
-// What deficit round robin cannot do: its heaviest flow is served 64 packets in a row.
+// A weakness of deficit round robin: its heaviest flow is served 64 packets in a row.
 TEST(Fairness, RoundRobinIsOffByQuanta) { EXPECT_GT(worst_pkts<Drr>(32), 5); }
 
-// Clients that come and go, in bursts, some only when others are silent.
+// Clients that come and go in bursts, some only while others are silent.
 template <class D>
 class ComingAndGoing {
  public:
@@ -47,7 +47,7 @@ class ComingAndGoing {
       Descriptor pkt;
       if (!discipline_.dequeue(pkt)) continue;
       meter_.departs(pkt.flow, pkt.len_bytes());
-      // As soon as its last packet has gone it comes again, and so is idle for no time at all.
+      // A flow returns as soon as its last packet has left, so it is idle for no time at all.
       if (pkt.flow % 5 == 1 && discipline_.backlog_pkts(pkt.flow) == 0) put(pkt.flow);
     }
   }
@@ -90,7 +90,7 @@ std::vector<std::vector<TestFlow>> flow_sets() {
   return {heavy_and_light(50, 32), heavy_and_light(100, 100), uneven(64), mixed};
 }
 
-// The largest part of its bound that any flow used; `bound` in bytes by flow and share.
+// The largest part of its bound that any flow used; `bound` gives bytes by flow and share.
 template <class D, class Bound>
 double worst_part(const Bound& bound) {
   double worst = 0;
@@ -119,7 +119,7 @@ TEST(WorstCaseFairIndex, OfRoundRobinIsAboveTheBoundOfQfq) {
   EXPECT_GT(worst_part<Drr>(qfq_wfi_bytes), 1);
 }
 
-// One flow idle until virtual time has gone around: it must not wait for what it once reached.
+// One flow is idle until virtual time has wrapped around: it must not wait for its old finish time.
 template <class D>
 uint32_t longest_wait_pkts_of_one_who_was_idle() {
   uint32_t longest = 0;
@@ -148,7 +148,7 @@ TEST(VirtualTime, NobodyWaitsForWhatWasBeforeItWrapped) {
   EXPECT_LE(longest_wait_pkts_of_one_who_was_idle<QfqPlus>(), 5U);
 }
 
-// The order of departures does not depend on where virtual time begins.
+// The order of departures does not depend on where virtual time starts.
 template <class D>
 std::vector<uint32_t> order_from(uint64_t virtual_time) {
   const std::vector<TestFlow> flows{{.weight = 1}, {.weight = 3}, {.weight = 2, .lmax_bytes = 400}};

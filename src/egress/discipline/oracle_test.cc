@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// oracle_test.cc - WF2Q+ and QFQ against themselves as their papers define them: no heaps, no bitmaps,
-// every choice by looking at all flows.
+// oracle_test.cc - WF2Q+ and QFQ against their papers' definitions: no heaps, no bitmaps, every
+// choice by looking at all flows.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -62,7 +62,7 @@ class SlowWf2qPlus : SlowClock {
     flow.start = std::max(now_, flow.finish);
     finish_of_head(flow);
   }
-  // The finish of the packet that goes next: several flows may have the same.
+  // Finish time of the next packet: several flows may have the same one.
   std::optional<Time> next_finish() {
     std::optional<Time> earliest_start;
     for (const SlowFlow& flow : flows_) {
@@ -115,7 +115,7 @@ class SlowQfq : SlowClock {
     }
     uint32_t chosen = ready.front();
     for (const uint32_t shift : ready) {
-      // Of those that finish together, the one of shorter packets.
+      // Of groups with equal finish times, the one of shorter packets.
       if (finish_of(shift) <= finish_of(chosen)) chosen = shift;
     }
     return serve_group(chosen);
@@ -129,7 +129,7 @@ class SlowQfq : SlowClock {
   Time finish_of(uint32_t shift) const {
     return first_start(groups_.at(shift)) + (Time{2} << shift);
   }
-  // Begun, and no begun and ready group of longer packets finishes before.
+  // Started groups that no started and ready group of longer packets precedes in finish time.
   std::vector<uint32_t> ready_groups() const {
     std::vector<uint32_t> ready;
     for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
@@ -184,7 +184,7 @@ std::vector<TestFlow> random_flows(Rng& rng) {
   return flows;
 }
 
-// Calls `put` and `take` in random turns: long queues at times, idle flows at others.
+// Calls `put` and `take` in random order: long queues at times, idle flows at others.
 template <class Put, class Take>
 void play(Rng& rng, const std::vector<TestFlow>& flows, const Put& put, const Take& take) {
   uint32_t load = 50;

@@ -24,7 +24,7 @@ TEST(Calendar, ClocksMayBeAhead) {
   EXPECT_NEAR(static_cast<double>(calendar.next_ready_ns()), 5'000'058'000, 16);
 }
 
-// Looked at whenever it says that something may be due.
+// Advances the calendar whenever it says that something may be due.
 std::vector<Sent> run_until(Calendar& calendar, uint64_t until_ns) {
   std::vector<Sent> sent;
   Descriptor pkt;
@@ -47,14 +47,14 @@ TEST(Calendar, PacketsLeaveAfterTheirDelay) {
     now_ns += rng.below(20) * 16;
     calendar.advance(now_ns);
     const uint32_t flow = rng.below(3);
-    // Nothing is taken out meanwhile, so later packets of a flow wait in line.
+    // No packet is taken out meanwhile, so later packets of a flow wait in line.
     ASSERT_EQ(calendar.enqueue(Descriptor::of(handle, 100, flow, now_ns)), Enqueued::kYes);
     due_ns[handle] = now_ns + uint64_t{delays_us[flow]} * 1000;
   }
   const std::vector<Sent> sent = run_until(calendar, 100'000'000);
   ASSERT_EQ(sent.size(), 600U);
   for (const Sent& each : sent) {
-    // Times of entry are kept in steps of 16 ns.
+    // Entry times are kept in steps of 16 ns.
     EXPECT_GE(each.at_ns + 16, std::max(due_ns[each.handle], now_ns));
     EXPECT_LE(each.at_ns, std::max(due_ns[each.handle], now_ns) + 16);
   }
@@ -80,7 +80,8 @@ TEST(Calendar, JitterKeepsOrderAndBounds) {
   EXPECT_TRUE(is_spread);
 }
 
-// A burst leaves at the flow's rate, one packet after the other; so does what comes faster, and nothing else waits.
+// Packets of a burst leave one by one at the flow's rate, as do packets that arrive faster; no
+// other flow waits.
 TEST(Calendar, SpacesAFlowByItsRate) {
   for (const uint64_t rate_bps : {64'000UL, 7'000'000UL, 400'000'000'000UL}) {
     Calendar calendar({2, 3000});
@@ -110,7 +111,7 @@ TEST(Calendar, SpacesAFlowByItsRate) {
   }
 }
 
-// Whoever looks late sends no less in the long run.
+// A worker that looks late sends no less in the long run.
 TEST(Calendar, KeepsTheRateOfALateWorker) {
   Calendar calendar({1, 3000});
   calendar.configure(0, {.pace_bps = 800'000'000});  // 1,000 bytes in 10 us

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// shared_limit_test.cc - who loses a packet when all queues together are full: the longest, or nearly.
+// shared_limit_test.cc - which queue loses a packet when all queues together are full: the longest,
+// or nearly the longest.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +38,7 @@ struct OfTree : Tree {
               .inner_nodes = 1 + flows / kClasses,
               .shaped_leaves = flows,
               .pkts = room,
-              // A target of an hour: whatever goes, goes for others.
+              // With a target of an hour, packets are lost only to make room.
               .connections = room,
               .codel = {.target_ns = 3'600'000'000'000}}) {
     for (uint32_t s = 0; s < flows / kClasses; ++s) {
@@ -56,7 +57,7 @@ using All = testing::Types<Flat<Prio>, Flat<Drr>, Flat<Wf2qPlus>, Flat<Qfq>, Fla
                            OfTree<LeafQueue::kCodel>>;
 TYPED_TEST_SUITE(SharedLimit, All);
 
-// Connections have turns by what they hold.
+// Connections have turns by the packets they hold.
 template <class D>
 class SharedLimitOfFifos : public testing::Test {};
 using Fifos = testing::Types<Flat<Prio>, Flat<Drr>, Flat<Wf2qPlus>, Flat<Qfq>, Flat<QfqPlus>,
@@ -67,14 +68,14 @@ template <class D>
 constexpr bool kHasConnections =
     std::is_same_v<D, OfTree<LeafQueue::kFqCodel>> || std::is_same_v<D, OfTree<LeafQueue::kCodel>>;
 
-// What happened, in order: a packet came in, or one was asked for. `handle` 0: there was none.
+// Events in order: a packet arrived, or one was asked for. `handle` 0: there was none.
 struct Event {
   bool is_in = false;
   uint64_t at_ns = 0;
   Descriptor pkt;
 };
 
-// Flows that flood and others that do not, beside a queue of each by hand.
+// Flows that flood and flows that do not, next to a hand-kept queue of each.
 template <class D>
 struct Play {
   D order{kRoom};
@@ -85,7 +86,7 @@ struct Play {
   uint64_t now_ns = 0;
   uint64_t next_handle = 1;
   uint32_t total = 0;
-  uint32_t n_shorter = 0;  // a queue lost a packet that was less than three quarters of the longest
+  uint32_t n_shorter = 0;  // losses of queues below three quarters of the longest
 
   explicit Play(uint64_t seed) : rng(seed) {}
 
@@ -156,8 +157,9 @@ struct Play {
   }
 };
 
-// Every packet is accounted for; none goes but from a queue that is longer than the newcomer's, and from the longest
-// or one three quarters as long but now and then, however room, rates and turns change.
+// Every packet is accounted for. Packets are lost only from a queue longer than the newcomer's and,
+// with rare exceptions, at least three quarters as long as the longest, however room, rates and
+// turns change.
 TYPED_TEST(SharedLimit, TakesFromALongQueueAndCountsEveryPacket) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     Play<TypeParam> play(seed);
@@ -170,7 +172,8 @@ TYPED_TEST(SharedLimit, TakesFromALongQueueAndCountsEveryPacket) {
   }
 }
 
-// Those that stayed leave in the order and at the times at which they would, had the others never come.
+// The packets that stayed leave in the order and at the times as if the lost ones had never
+// arrived.
 TYPED_TEST(SharedLimitOfFifos, LeavesTheOrderOfTheOthersAsItWas) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     Play<TypeParam> play(seed);
@@ -191,7 +194,7 @@ TYPED_TEST(SharedLimitOfFifos, LeavesTheOrderOfTheOthersAsItWas) {
 }
 
 TYPED_TEST(SharedLimit, AFlowWithinItsShareLosesNothingWhileOthersFlood) {
-  constexpr uint32_t kLight = 11;  // of the highest weight
+  constexpr uint32_t kLight = 11;  // the flow with the highest weight
   TypeParam order(kRoom);
   uint64_t handle = 0;
   uint64_t now_ns = 0;
@@ -218,7 +221,8 @@ TYPED_TEST(SharedLimit, AFlowWithinItsShareLosesNothingWhileOthersFlood) {
   EXPECT_GT(n_left, 90U);
 }
 
-// The only long queue among very many of one packet, to which nothing comes any more, is met after one look at each.
+// The only long queue, to which no packet comes any more, is found among very many queues of one
+// packet after one look at each.
 TYPED_TEST(SharedLimit, MeetsEveryLongQueueSoon) {
   constexpr uint32_t kMany = 2000;
   constexpr uint32_t kLong = kMany - 1;
@@ -239,12 +243,12 @@ TYPED_TEST(SharedLimit, MeetsEveryLongQueueSoon) {
     ASSERT_EQ(done, Enqueued::kPushedOut);
     EXPECT_EQ(order.pushed_out().flow, kLong);
   }
-  // Nobody has two any more.
+  // No queue has two packets any more.
   EXPECT_EQ(order.backlog_pkts(kLong), 1U);
   for (uint32_t k = 0; k < kMany; ++k) ASSERT_EQ(put(kNew - 1), Enqueued::kFull);
 }
 
-// A flow goes, changes and comes again while it is the longest and all is full.
+// The longest flow is removed, changed and added again while all room is taken.
 TYPED_TEST(SharedLimit, ForgetsTheLongestWhenItGoes) {
   TypeParam order(kRoom);
   uint64_t handle = 0;
@@ -269,8 +273,8 @@ TYPED_TEST(SharedLimit, ForgetsTheLongestWhenItGoes) {
   }
 }
 
-// In the only leaf that holds all the room the longest connection loses, and not the one that comes. Where another leaf
-// comes, the longest connection of the longest leaf does.
+// If one leaf holds all the room, its longest connection loses a packet, not the arriving one. If a
+// packet of another leaf arrives, the longest connection of the longest leaf loses one.
 TEST(SharedLimitOfATree, PushesOutOfTheLongestConnection) {
   OfTree<LeafQueue::kFqCodel> tree(64);
   uint64_t handle = 0;

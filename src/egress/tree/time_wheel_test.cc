@@ -23,7 +23,7 @@ struct Items {
   [[nodiscard]] uint64_t due_ns(uint32_t i) const { return all[i].due_ns; }
 };
 
-// Steps and waits of very different lengths; each also short.
+// Times from very short to very long.
 uint64_t some_ns(Rng& rng) { return rng.next() >> (24 + rng.below(39)); }
 
 class WheelRun {
@@ -55,7 +55,8 @@ class WheelRun {
     }
     items_[i].waits = !items_[i].waits;
   }
-  // Never late and always ahead of now; exact, or the begin of a coarse slot, unless some became later.
+  // Never late and always after now; exact or the start of a coarse slot, unless some items were
+  // put off.
   void check_next_due() {
     uint64_t first_ns = TimeWheel<Items>::kNever;
     for (const Item& item : items_.all) {

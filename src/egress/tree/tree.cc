@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// tree.cc - changes of a tree. A node that changes leaves its place, is fitted, and finds its place again.
+// tree.cc - changes of a tree. A node that changes is unlinked, updated, and linked again.
 #include "egress/tree/tree.h"
 
 #include <algorithm>
@@ -74,7 +74,7 @@ Edited Tree::remove(uint32_t node, const TakeDescriptor& take) {
   return Edited::kYes;
 }
 
-// Whether a node may lie below a parent, with all that is below it.
+// Whether a node with its whole subtree may lie below this parent.
 Edited Tree::check_parent(uint32_t node, uint32_t parent) const {
   if (!has(parent)) return Edited::kNoParent;
   if (!is_inner(parent)) return Edited::kParentIsLeaf;
@@ -88,11 +88,11 @@ void Tree::join(uint32_t node, uint32_t parent) {
   TreeNode& at = nodes_[node];
   at.parent = parent;
   ++nodes_[parent].inner.n_children;
-  // So that it has a quantum coming.
+  // Last round's number, so that the node gets a quantum in this round.
   at.round = static_cast<uint16_t>(nodes_[parent].inner.rounds[at.priority] - 1);
 }
 
-// Of a node that has no place.
+// Sets the parameters of an unlinked node.
 void Tree::fit(uint32_t node, const NodeParams& params) {
   TreeNode& at = nodes_[node];
   at.weight = static_cast<uint16_t>(params.weight);
@@ -105,7 +105,7 @@ void Tree::fit(uint32_t node, const NodeParams& params) {
   fit_rates(node, params);
 }
 
-// What the queue holds goes over into one of another kind, in its order.
+// Moves a queue's packets to a queue of another kind, in order.
 void Tree::fit_queue(uint32_t node, LeafQueue queue) {
   TreeNode& at = nodes_[node];
   TreeNode::Leaf& leaf = at.leaf;
@@ -125,7 +125,7 @@ void Tree::fit_queue(uint32_t node, LeafQueue queue) {
     at.queue = LeafQueue::kFifo;
   }
   FqLists lists;
-  // Where no connection is free, the queue stays as it is until it is empty.
+  // If no connection is free, the queue keeps its kind until it is empty.
   if (queue == LeafQueue::kFifo || !connections_.take_over(lists, node, leaf.queue, at.backlog_pkts,
                                                            leaf.backlog_bytes, aqm_of(queue))) {
     return;
@@ -155,7 +155,7 @@ void Tree::fit_rates(uint32_t node, const NodeParams& params) {
                                    : default_burst_bytes(params.ceil_bps, capacity_.lmax_bytes);
   constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
   shaper.burst_ns = static_cast<uint32_t>(std::min(shaper.ceil.time_of_ns(burst_bytes), kMost));
-  // The burst of a higher rate would keep a lower one from sending for a long time.
+  // The debt of a burst at a higher rate would stop a lower rate for a long time.
   const uint64_t longest_ns =
       shaper.ceil.time_of_ns(capacity_.framing.wire_bytes(capacity_.lmax_bytes));
   shaper.ceil.owe_at_most(shaper.burst_ns + longest_ns, now_ns_);

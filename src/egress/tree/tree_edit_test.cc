@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// tree_edit_test.cc - a tree that changes all the time: no packet is lost, doubled or overtaken in its leaf.
+// tree_edit_test.cc - a tree that changes all the time: no packet is lost, duplicated or overtaken
+// in its leaf.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -50,7 +51,7 @@ class Edits {
     now_ns_ += rng_.below(200'000);
     tree_.advance(now_ns_);
   }
-  // Nothing may be stranded: time goes on until all has gone.
+  // No packet may be stranded: time advances until all have left.
   void finish() {
     while (tree_.backlog_pkts() != 0) {
       take(1000);
@@ -92,7 +93,7 @@ class Edits {
     }
   }
   void expect_next(const Descriptor& pkt) {
-    // Order holds within a connection, whatever its queue is at the time.
+    // Order holds within a connection, whatever kind its queue has at the time.
     std::deque<uint64_t>& queue = queues_[(pkt.flow & kFlowMask) * 4 + pkt.handle() % 4];
     ASSERT_FALSE(queue.empty()) << pkt.flow;
     ASSERT_EQ(queue.front(), pkt.handle()) << pkt.flow;
@@ -142,8 +143,8 @@ TEST(TreeEdits, LoseAndStrandNothing) {
   EXPECT_GT(n_shed, 100U);
 }
 
-// Debts go along: a leaf that moves in the middle of a round has no second quantum in it for nothing, and a
-// ceiling counts on.
+// A moved leaf keeps its debts: it gets no second quantum in the middle of a round, and its ceiling
+// keeps counting.
 TEST(TreeEdits, ACeilingCountsOnOverChangesAndMoves) {
   std::vector<TestNode> nodes{
       {.is_inner = true}, {.is_inner = true}, {.parent = 0, .ceil = 10'000'000}};
@@ -162,7 +163,7 @@ TEST(TreeEdits, ACeilingCountsOnOverChangesAndMoves) {
   EXPECT_NEAR(static_cast<double>(bytes), 1'250'000, 3200 + 1500);
 }
 
-// What a high ceiling let through at once would be a second's worth of a low one.
+// The burst of a high ceiling would be a second's worth of a low one.
 TEST(TreeEdits, ALowerCeilingIsNotChargedTheBurstOfTheHigherOne) {
   std::vector<TestNode> nodes{{.ceil = 100'000'000, .burst = 125'000}};
   Tree tree = make_tree(nodes, 1000);
@@ -179,7 +180,7 @@ TEST(TreeEdits, ALowerCeilingIsNotChargedTheBurstOfTheHigherOne) {
   EXPECT_GE(bytes, 125'000U);
   tree.change(0, {.ceil_bps = 1'000'000, .burst_bytes = 1250});
   pass_ms(1, 101);
-  // 100 ms carry 12,500 bytes; a burst and a packet more or less.
+  // 100 ms carry 12,500 bytes, give or take a burst and a packet.
   EXPECT_NEAR(static_cast<double>(bytes), 12'500, 1250 + 1600);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// tree_oracle_test.cc - random trees against the definition of their rates, and against what must hold at any
-// time whatever is sent.
+// tree_oracle_test.cc - random trees against the definition of their rates, and against invariants
+// for any traffic.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,14 +15,14 @@ namespace tree_oracle_test {
 
 constexpr double kNoCeil = 1e15;
 
-// Rates in Mbit/s of a tree whose leaves are always full or always idle, by filling with water.
+// Rates in Mbit/s of a tree whose leaves are always full or always idle, by water filling.
 class FluidTree {
  public:
   explicit FluidTree(const std::vector<TestNode>& nodes)
       : nodes_(nodes), most_(nodes.size()), least_(nodes.size()), rate_(nodes.size()) {
     for (size_t k = nodes.size(); k-- > 0;) measure(static_cast<int>(k));
   }
-  // Whether minima fit below every ceiling and into the link.
+  // Whether the minimum rates fit below every ceiling and into the link.
   [[nodiscard]] bool is_feasible(double link_mbps) const {
     for (size_t k = 0; k < nodes_.size(); ++k) {
       if (nodes_[k].ceil != 0 && sum(least_, static_cast<int>(k)) > 0.95 * ceil_mbps(k))
@@ -52,7 +52,7 @@ class FluidTree {
     for (const int c : children(parent)) all += of[static_cast<size_t>(c)];
     return all;
   }
-  // The most that a node can send, and what of it is guaranteed.
+  // The most that a node can send, and the guaranteed part of it.
   void measure(int node) {
     const auto k = static_cast<size_t>(node);
     const double wanted = nodes_[k].is_inner ? sum(most_, node) : nodes_[k].is_idle ? 0 : kNoCeil;
@@ -125,7 +125,7 @@ TEST(TreeOracle, RatesAreThoseOfTheFluid) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     Rng rng(seed);
     std::vector<TestNode> nodes = feasible_nodes(rng);
-    // More than siblings send in a round: the fluid has none.
+    // Bursts longer than siblings send in a round: the fluid model has no rounds.
     for (TestNode& node : nodes) node.burst = 100'000;
     const std::vector<double> want = FluidTree(nodes).rates(100);
     const std::vector<double> got = served_mbps(nodes, 100'000'000, 4'000'000'000);
@@ -135,7 +135,7 @@ TEST(TreeOracle, RatesAreThoseOfTheFluid) {
   }
 }
 
-// What each node's own rates say about what it has sent.
+// Checks the bytes that a node has sent against its own rates.
 class NodeMeter {
  public:
   explicit NodeMeter(const NodeParams& params) : params_(params) {}
@@ -147,7 +147,7 @@ class NodeMeter {
     most_in_a_window_ = std::max(most_in_a_window_, cum_ - per_ns * now_ns - least_);
     if (per_ns > 0) paid_at_ns_ = std::max(paid_at_ns_, now_ns) + bytes / per_ns;
   }
-  // Beyond ceiling * t, over the worst time t.
+  // Excess over ceiling * t, in the worst window t.
   [[nodiscard]] double most_in_a_window_bytes() const { return most_in_a_window_; }
   [[nodiscard]] double burst_bytes() const { return default_burst_bytes(params_.ceil_bps, 1600); }
   [[nodiscard]] bool is_at_ceiling(double now_ns) const {
@@ -164,7 +164,7 @@ class NodeMeter {
   double paid_at_ns_ = 0;
 };
 
-// A tree whose leaves get packets at random, now many and now none.
+// A tree whose leaves get packets at random, sometimes many and sometimes none.
 class RandomLoad {
  public:
   RandomLoad(const std::vector<TestNode>& nodes, uint64_t seed)
@@ -205,7 +205,7 @@ class RandomLoad {
         },
         [this](uint64_t now_ns) { check_idle(now_ns); });
   }
-  // What is left then is left because of a ceiling.
+  // Packets left then are left because of a ceiling.
   void check_idle(uint64_t now_ns) const {
     for (size_t k = 0; k < nodes_.size(); ++k) {
       if (nodes_[k].is_inner || tree_.backlog_pkts(number(k)) == 0) continue;
@@ -262,7 +262,8 @@ TEST(TreeOracle, CeilingsAreReached) {
   }
 }
 
-// However others flood, a leaf that keeps within its minimum waits for a few packets.
+// However others flood, a leaf that sends no more than its minimum rate waits for a few packets
+// only.
 TEST(TreeOracle, WhoKeepsWithinItsMinimumHardlyWaits) {
   std::vector<TestNode> nodes{{.is_inner = true}, {.parent = 0, .min = 10'000'000}};
   for (int k = 0; k < 40; ++k) nodes.push_back({.parent = k % 2 - 1, .weight = 50, .priority = 7});
@@ -283,7 +284,7 @@ TEST(TreeOracle, WhoKeepsWithinItsMinimumHardlyWaits) {
         });
   }
   EXPECT_EQ(tree.backlog_pkts(0), 0U);
-  EXPECT_LE(worst_ns, 130'000U);  // the packet on the link
+  EXPECT_LE(worst_ns, 130'000U);  // for the packet on the link
 }
 
 }  // namespace tree_oracle_test

@@ -65,12 +65,12 @@ Enqueued Tree::enqueue(const Descriptor& pkt) noexcept {
   return pushed;
 }
 
-// What the queue keeps of a packet's flow_word().
+// The part of a packet's flow_word() that the queue keeps.
 inline uint32_t word_in(const TreeNode& node, uint32_t word) noexcept {
   return node.queue == LeafQueue::kFqCodel ? word : word & (kFlowMask | kMarkBit);
 }
 
-// Where there is room. False: there is none for its connection.
+// Adds a packet when there is room in the tree. False when there is none for its connection.
 inline bool Tree::push(TreeNode& node, const Descriptor& pkt) noexcept {
   if (node.queue == LeafQueue::kFifo) [[likely]] {
     pkts_.put(node.leaf.queue, node.backlog_pkts == 0, pkt);
@@ -81,14 +81,14 @@ inline bool Tree::push(TreeNode& node, const Descriptor& pkt) noexcept {
   return connections_.push(pkts_, node.leaf.connections, of, aqm_of(node.queue));
 }
 
-// By the leaf, then by the connection in it.
+// Orders by the leaf's backlog, then by the connection's.
 inline uint64_t Tree::length_of(uint32_t word) const noexcept {
   const TreeNode& node = nodes_[word & kFlowMask];
   const uint64_t pkts = node.backlog_pkts;
   return pkts << 32 | (node.queue == LeafQueue::kFqCodel ? connections_.backlog_pkts(word) : 0);
 }
 
-// All leaves together hold nearly what they may, or that.
+// For when all leaves together hold their limit, or nearly.
 Enqueued Tree::push_where_full(TreeNode& node, const Descriptor& pkt) noexcept {
   const uint32_t word = long_queue_.find(pkt.flow, [this](uint32_t of) { return length_of(of); });
   if (!pkts_.is_full()) return push(node, pkt) ? Enqueued::kYes : Enqueued::kFull;
@@ -100,12 +100,12 @@ Enqueued Tree::push_where_full(TreeNode& node, const Descriptor& pkt) noexcept {
     push(node, pkt);
     return Enqueued::kPushedOut;
   }
-  // Its own is the longest.
+  // The packet's own leaf is the longest.
   if (node.backlog_pkts != 0) make_room(node, 0);
   return !pkts_.is_full() && push(node, pkt) ? Enqueued::kYes : Enqueued::kFull;
 }
 
-// From a leaf with at least two packets, so that it keeps its place.
+// Pushes out a packet of a leaf with at least two, so that the leaf keeps its place.
 Descriptor Tree::push_out(uint32_t word) noexcept {
   const uint32_t leaf = word & kFlowMask;
   TreeNode& node = nodes_[leaf];
@@ -121,7 +121,8 @@ Descriptor Tree::push_out(uint32_t word) noexcept {
   return pkt;
 }
 
-// A queue with connections drops of the longest rather than what comes last. One packet at least stays.
+// A queue with connections drops from the longest one, not the arriving packet. At least one packet
+// stays.
 bool Tree::make_room(TreeNode& node, uint32_t len_bytes) noexcept {
   if (node.queue == LeafQueue::kFifo) return false;
   const uint32_t before = shed_.n;
@@ -149,7 +150,7 @@ inline Descriptor Tree::pop(uint32_t leaf) noexcept {
 
 Descriptor Tree::pop_connection(TreeNode& node) noexcept {
   const uint32_t before = shed_.n;
-  // A slow line has one packet in its queue for longer than a target that is meant for fast ones.
+  // On a slow link one packet stays in the queue for longer than a target meant for fast links.
   const uint64_t target_ns =
       node.shaper == kNone ? 0 : rates_[node.shaper].ceil.time_of_ns(unit_bytes_ * 3 / 2);
   const Descriptor pkt =
@@ -185,7 +186,7 @@ inline uint32_t Tree::choose(uint32_t node) noexcept {
   return rates_.inner(node).children[band - kPriorities].of(Place::kGreen);
 }
 
-// The first that has something left of its quantum. One that comes to its turn in a new round gets one.
+// The first child with credit left. A child whose turn comes in a new round gets a quantum.
 inline uint32_t Tree::choose_excess(uint32_t node, uint8_t priority) noexcept {
   ChildLists& lists = rates_.inner(node).children[priority];
   if (lists.of(Place::kFresh) != kNone) return lists.of(Place::kFresh);
@@ -216,7 +217,7 @@ inline void Tree::charge(Shaper& shaper, uint32_t wire_bytes, bool was_green) co
   shaper.min.charge(wire_bytes);
 }
 
-// A packet of this node, the first of its list, has been sent.
+// Accounts for a packet of this node, which is first in its list, after it has been sent.
 inline void Tree::settle(uint32_t at, uint32_t wire_bytes) noexcept {
   TreeNode& node = nodes_[at];
   const bool was_green = node.place == Place::kGreen;
@@ -246,7 +247,7 @@ inline uint32_t Tree::choose_leaf() noexcept {
 
 bool Tree::dequeue(Descriptor& out) noexcept {
   if (nodes_[root()].inner.active == 0) return false;
-  // While nobody has changed places, the leaf whose turn it was has it still.
+  // As long as no node has changed its place, it is still the same leaf's turn.
   uint32_t at = is_served_ ? served_ : choose_leaf();
   served_ = at;
   is_served_ = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// tree_test.cc - what single rules of a tree mean, and what it refuses.
+// tree_test.cc - single rules of a tree, and edits that it refuses.
 #include "egress/tree/tree.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace tree_test {
 
 constexpr uint64_t kMbps = 1'000'000;
 
-// A link of 100 Mbit/s; leaves are always full for a second.
+// A link of 100 Mbit/s with leaves that are full for a second.
 std::vector<double> rates_mbps(const std::vector<TestNode>& nodes) {
   return served_mbps(nodes, 100 * kMbps, 1'000'000'000);
 }
@@ -34,7 +34,7 @@ TEST(Tree, SharesByWeightWhatMinimaLeave) {
   expect_rates(rates_mbps({{.min = 40 * kMbps}, {}, {.weight = 2}}), {55, 15, 30});
 }
 TEST(Tree, CeilingsHoldAtEveryLevel) {
-  // 0 is inner; 1 and 2 lie below it.
+  // 0 is an inner node; 1 and 2 are its children.
   expect_rates(rates_mbps({{.ceil = 20 * kMbps, .is_inner = true},
                            {.parent = 0, .ceil = 5 * kMbps},
                            {.parent = 0},
@@ -50,7 +50,7 @@ TEST(Tree, WhatANodeLeavesGoesToItsSiblings) {
                            {.parent = 1}}),
                {50, 50, 0, 50, 25, 25});
 }
-// The minimum of a leaf counts through parents that have none.
+// A leaf's minimum rate also counts through parents that have none.
 TEST(Tree, MinimaReachTheRoot) {
   expect_rates(rates_mbps({{.is_inner = true},
                            {.parent = 0, .min = 60 * kMbps},
@@ -90,7 +90,7 @@ TEST(Tree, ChargesWhatGoesOverTheWire) {
   EXPECT_EQ(framing.wire_bytes(120), 130U);
 }
 
-// A flow within its share finds others that have packets all the time, and waits for one packet of theirs.
+// A packet of a flow within its share waits for at most one packet of the always-full others.
 TEST(Tree, WhoComesWithAnUnspentQuantumGoesFirst) {
   Tree tree({.leaves = 101, .pkts = 1000});
   for (uint32_t n = 0; n <= 100; ++n) tree.add(n, tree.root(), {});
@@ -127,7 +127,7 @@ TEST(Tree, RefusesWhatDoesNotFit) {
   EXPECT_EQ(tree.enqueue(Descriptor::of(1, 60, 1, 0)), Enqueued::kFull);
 }
 
-// Shapers of leaves that have no rates any more are free for others.
+// Shapers of leaves without rates are free for other leaves.
 TEST(Tree, AsManyLeavesHaveRatesAsWasSaid) {
   Tree tree({.leaves = 3, .shaped_leaves = 1, .pkts = 3});
   ASSERT_EQ(tree.add(1, 3, {.ceil_bps = 1'000'000}), Edited::kYes);

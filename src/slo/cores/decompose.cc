@@ -11,7 +11,7 @@
 namespace batchplane::slo {
 namespace {
 
-constexpr double kLittleGain = 0.05;  // of the most loaded worker's load: not worth a move
+constexpr double kLittleGain = 0.05;  // of the busiest worker's load: not worth a move
 constexpr uint32_t kMaxBalanceParts = 8;
 constexpr uint64_t kMostPatience = 64;  // times master_periods
 
@@ -41,7 +41,7 @@ std::vector<exec::MoveChange> Decomposer::step(const Model& model, const Snapsho
   return moves_;
 }
 
-// A move that was refused, or undone by somebody else.
+// Forgets moves that were refused, or undone by somebody else.
 void Decomposer::forget_what_is_back(const View& view) {
   std::erase_if(parts_, [&](const auto& entry) {
     const auto named =
@@ -68,10 +68,10 @@ void Decomposer::move(const View& view, uint32_t module, uint32_t worker, const 
                      : uint64_t{settings_.master_periods};
 }
 
-// --- The first paper's cut ------------------------------------------------------------------------
+// --- The first paper's cut -----------------------------------------------------------------------
 
-// A task whose full batches alone take longer than a flow may: the promise cannot be kept there at full
-// load, whatever the triggers. It is broken now, too.
+// A task whose full batches alone take longer than a flow's SLO: at full load no triggers can keep
+// the SLO there, and it is broken now, too.
 void Decomposer::cut_inherent(const View& view) {
   for (uint32_t t = 0; t < view.model.tasks.size(); ++t) {
     double turnaround_ns = 0;
@@ -85,8 +85,9 @@ void Decomposer::cut_inherent(const View& view) {
   }
 }
 
-// Flows are packed onto the task, tightest first, as long as all that are there can be served; those
-// without a promise leave in any case. What only these and the rest need goes, each part to the worker with the least to do.
+// Packs flows onto the task, tightest SLO first, as long as all flows there can be served; flows
+// without an SLO leave in any case. Parts that only leaving flows need go to the least loaded
+// worker each.
 void Decomposer::cut_task(const View& view, uint32_t task) {
   const auto promise = [&](uint32_t f) {
     return view.slo_ns(f) > 0 ? view.slo_ns(f) : std::numeric_limits<double>::infinity();
@@ -123,16 +124,16 @@ void Decomposer::cut_task(const View& view, uint32_t task) {
   for (const uint32_t head : heads) {
     const uint32_t from = view.worker_of(head);
     const uint32_t to = view.least_loaded(from, loads);
-    // Equal loads are told apart by who has more to come.
+    // The small term tells equal loads apart: a worker that has just got a part counts as busier.
     loads[to] += view.load_of_part(head) + 1e-9;
     move(view, head, to, "inherent");
   }
 }
 
-// --- Its rule for pipelines that are cut already --------------------------------------------------
+// --- Its rule for pipelines that are cut already -------------------------------------------------
 
-// A worker where a promise is missed by half gives the task whose tightest flow has the most time to one
-// that has room for it and misses none.
+// A worker that misses an SLO by half gives the task whose tightest flow has the most time to a
+// worker that has room for it and misses no SLO.
 void Decomposer::move_violating_tasks(const View& view) {
   constexpr double kCritical = 1.5;
   const auto misses = [&](uint32_t worker) {
@@ -174,9 +175,10 @@ void Decomposer::move_violating_tasks(const View& view) {
   }
 }
 
-// --- By load ----------------------------------------------------------------------------------------
+// --- By load -------------------------------------------------------------------------------------
 
-// While a worker has more than it can do, parts leave that make the busiest of the two less busy.
+// While a worker is overloaded, parts leave it if the move makes the busier of the two workers less
+// busy.
 void Decomposer::balance(const View& view) {
   std::vector<double> load = view.load;
   for (uint32_t w = 0; w < load.size(); ++w) {
@@ -228,11 +230,11 @@ bool Decomposer::balance_once(const View& view, uint32_t worker, std::vector<dou
   return true;
 }
 
-// --- And back -----------------------------------------------------------------------------------------
+// --- And back ------------------------------------------------------------------------------------
 
-// Who shares a core with others, or waits for what one worker alone can bring, gains nothing from another:
-// where less comes through than before, parts that left for their load go back. If it is the load that has
-// fallen, they would soon do so anyway.
+// A worker that shares its core, or waits for packets that one worker alone can bring, gains
+// nothing from another worker: if throughput is lower than before, parts that left for their load
+// go back. If the load itself has fallen, they would soon do so anyway.
 void Decomposer::undo_without_gain(const View& view) {
   const bool has_gained = view.entered_pkts_per_ns() >= (1 - kLittleGain) * rate_before_;
   for (const std::string& name : std::exchange(on_trial_, {})) {
@@ -243,7 +245,7 @@ void Decomposer::undo_without_gain(const View& view) {
   }
 }
 
-// It left for nothing, not long ago.
+// It left without gain, not long ago.
 bool Decomposer::is_resting(const View& view, uint32_t module) const {
   const std::string& name = view.model.modules[module].name;
   const auto back = returned_.find(name);
@@ -267,13 +269,14 @@ bool Decomposer::go_back(const View& view, const std::string& name, const Part& 
 void Decomposer::bring_back(const View& view) {
   for (const auto& [name, part] : parts_) {
     if (n_periods_ - part.since < 2 * patience_[name] || !may_return(view, name, part)) continue;
-    // One at a time: what is left looks different then.
+    // One at a time: each return changes the loads of the rest.
     if (go_back(view, name, part, "return")) return;
   }
 }
 
-// Its home has room for it, and every promise there has. Within the time of a promise a module runs at
-// most as often, on as many packets, as come to it; one that is running already may take a full run.
+// Whether its home has room for it, in load and in every SLO there. Within the time of an SLO a
+// module runs at most as often, and on as many packets, as arrive; one that is running already may
+// take a full run.
 bool Decomposer::may_return(const View& view, const std::string& name, const Part& part) const {
   const auto named = std::ranges::find(view.model.modules, name, &exec::ControlModule::name);
   const auto module = static_cast<uint32_t>(named - view.model.modules.begin());

@@ -12,30 +12,31 @@ namespace batchplane::slo {
 namespace {
 constexpr double kMinRatio = 0.4;
 constexpr double kMaxRatio = 4;
-constexpr double kRatioStep = 0.25;  // of the ratio towards the measured one
-constexpr double kLateStep = 0.5;    // and after a period in which the SLO was broken
-constexpr double kFaded = 0.1;       // of what late packets taught, a period in a backlog
-constexpr double kNearSlo = 0.75;    // a percentile is this near the SLO
-constexpr double kFewAllowed = 10;   // late packets of a period: fewer are chance
-constexpr double kLateTogether = 8;  // of them in a batch
+constexpr double kRatioStep = 0.25;  // step of the ratio towards the measured one
+constexpr double kLateStep = 0.5;    // the same step after a period that broke the SLO
+constexpr double kFaded = 0.1;       // part of a learned ratio that fades per period of backlog
+constexpr double kNearSlo = 0.75;    // of the SLO: from here on a percentile is near it
+constexpr double kFewAllowed = 10;  // late packets per period: if fewer are allowed, chance decides
+constexpr double kLateTogether = 8;  // late packets in a batch
 
-constexpr double kMovedStep = 0.3;  // of what is known of errors after moves towards the last one
-constexpr double kFadedMoves = 0.001;  // of it, a period of rest
-constexpr double kOfMoves = 2;         // of the mean error after moves, that stays free
-constexpr double kNoiseUp = 0.05;      // of what is known of errors at rest towards a larger one
+constexpr double kMovedStep = 0.3;     // step of the error after moves towards the last one
+constexpr double kFadedMoves = 0.001;  // part of it that fades per period at rest
+constexpr double kOfMoves = 2;         // times the mean error after moves is kept free
+constexpr double kNoiseUp = 0.05;      // step of the error at rest towards a larger one
 constexpr double kNoiseDown = 0.02;
-constexpr double kSigmas = 2.65;       // of one flow, above which kViolated of a normal value lies
-constexpr double kSigmaOfMean = 1.25;  // standard over mean absolute deviation, normal
+constexpr double kSigmas =
+    2.65;  // for one flow: a normal value is above it with probability kViolated
+constexpr double kSigmaOfMean = 1.25;  // standard over mean absolute deviation of a normal value
 constexpr double kViolated = 0.004;    // share of periods that may be broken
-constexpr double kCareUp = 0.01;       // of the SLO, after a broken period
+constexpr double kCareUp = 0.01;       // of the SLO, added after a broken period
 constexpr double kCareDown = kCareUp * kViolated / (1 - kViolated);
 constexpr double kMaxCare = 0.1;
 constexpr double kMinRest = 0.01;
 constexpr double kMaxRest = 0.1;
 constexpr double kMaxOfMoves = 0.15;
 
-// Buckets by parts of the SLO say exactly how many packets lie below it: next to it they are finer
-// than what is told, and agree with what is late.
+// SLO buckets count exactly how many packets lie below parts of the SLO: near the SLO they are
+// finer than the reported percentile, and agree with the late packets.
 double percentile_ns(const exec::FlowPeriod& period, double percentile) {
   const auto told_ns = static_cast<double>(period.delay_ns);
   const auto slo_ns = static_cast<double>(period.slo_ns);
@@ -70,13 +71,14 @@ void FlowDelay::forget() {
 
 void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const How& how,
                       double percentile) {
-  // What was planned for another SLO is not late for this one.
+  // Delays under triggers planned for another SLO are not late for this one.
   is_late_ = is_late_beyond_chance(period, percentile) && !has_other_slo_;
   const bool has_enough = exec::has_percentile(period.pkts, std::min(percentile, 0.999));
   measured_ns_ = has_enough ? percentile_ns(period, percentile) : 0;
   if (measured_ns_ <= 0 || modelled_ns <= 0) return;
   double ratio = std::clamp(measured_ns_ / modelled_ns, kMinRatio, kMaxRatio);
-  // Without buffers runs may all be alike: a shorter delay there says little of what they will be.
+  // Without buffers all runs may be alike: a shorter delay then says little about runs with
+  // buffers.
   if (!how.holds) ratio = std::max(ratio, std::min(1.0, ratio_));
   if (ratio > ratio_ && how.is_cut && !is_late_) return;
   const double error = ratio / ratio_ - 1;
@@ -95,7 +97,7 @@ void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const 
 Margin::Margin(const Settings& settings) : move_error_(settings.tolerance / kOfMoves) {}
 
 void Margin::learn(const Seen& seen) {
-  // The farthest of n normal values.
+  // The largest of n normal values.
   sigmas_ = std::sqrt(kSigmas * kSigmas + 2 * std::log(std::max(1U, seen.flows)));
   if (seen.was_used) {
     care_ = std::clamp(care_ + (seen.is_late ? kCareUp : -kCareDown), 0.0, kMaxCare);

@@ -6,8 +6,8 @@
 namespace batchplane::slo {
 namespace {
 constexpr double kBusyIdle = 0.02;    // idle share of a worker that is always busy
-constexpr double kDrainPeriods = 4;   // in which what waits is to be worked off
-constexpr uint32_t kFullPeriods = 8;  // in a row, of an input that left room before
+constexpr double kDrainPeriods = 4;   // in which a backlog is to be worked off
+constexpr uint32_t kFullPeriods = 8;  // in a row, of an input that had room before
 }  // namespace
 
 Load::Load(const Model& model, const Settings& settings)
@@ -25,7 +25,8 @@ Load::Load(const Model& model, const Settings& settings)
   }
 }
 
-// Whether packets wait outside for ever more room; how many came.
+// Whether packets are lost or queue up outside the inputs. Sets offered_pkts to the number that
+// came.
 bool Load::count_inputs(const Snapshot& snapshot, const ProgramView& view, double& offered_pkts) {
   bool is_waiting = false;
   offered_pkts = 0;
@@ -34,7 +35,7 @@ bool Load::count_inputs(const Snapshot& snapshot, const ProgramView& view, doubl
   std::ranges::fill(left_pkts_, 0.0);
   for (size_t i = 0; i < std::min(model_.inputs.size(), snapshot.inputs.size()); ++i) {
     const exec::ControlInput& about = model_.inputs[i];
-    // A scheduler's packets came in elsewhere.
+    // Packets of queues and schedulers came in elsewhere.
     if (about.is_queue || about.is_scheduler) continue;
     const exec::InputPeriod& input = snapshot.inputs[i];
     offered_pkts += static_cast<double>(input.offered_pkts);
@@ -44,7 +45,7 @@ bool Load::count_inputs(const Snapshot& snapshot, const ProgramView& view, doubl
     const double polled_pkts = view.program().tasks[about.task].run_pkts;
     left_pkts_[about.task] = std::max(left_pkts_[about.task], input.fill_mean_pkts - polled_pkts);
   }
-  // Nothing is known of what the input holds: a ring that is never empty.
+  // Without counts of its inputs, a task's full runs mean a ring that is never empty.
   for (uint32_t t = 0; snapshot.inputs.empty() && t < model_.tasks.size(); ++t) {
     if (is_fed_[t] && view.is_input_full(snapshot, t)) {
       left_pkts_[t] =
@@ -54,8 +55,8 @@ bool Load::count_inputs(const Snapshot& snapshot, const ProgramView& view, doubl
   return is_waiting;
 }
 
-// A poll's own costs are shared by the packets of its run. Until a full run was seen all that is not
-// the segments' counts as such.
+// The packets of a run share the poll's own cost. Until a full run has been seen, all time that the
+// segments do not explain counts as this cost.
 void Load::compare_with_full_runs(const Snapshot& snapshot, const ProgramView& view) {
   for (uint32_t t = 0; t < model_.tasks.size(); ++t) {
     const ProgramTask& task = view.program().tasks[t];
@@ -77,11 +78,11 @@ bool Load::update(const Snapshot& snapshot, const ProgramView& view) {
   double offered_pkts = 0;
   const bool is_waiting = count_inputs(snapshot, view, offered_pkts);
   compare_with_full_runs(snapshot, view);
-  // Packets worked off from a backlog did not arrive in this period.
+  // Packets drained from a backlog did not arrive in this period.
   const double came_pkts = offered_pkts > 0 ? offered_pkts : entered;
   offered_.follow(came_pkts / period_ns, entered);
   rate_pkts_per_ns_ = entered / period_ns;
-  // A worker that takes whatever is there may always be busy, and still carry more at a time.
+  // A worker that takes all packets there are may be always busy and still carry more at a time.
   bool is_full = false;
   bool is_busy = false;
   least_idle_ = 1;
@@ -96,8 +97,8 @@ bool Load::update(const Snapshot& snapshot, const ProgramView& view) {
     if (all > 0) least_idle_ = std::min(least_idle_, idle / all);
   }
   is_saturated_ = window_pkts_ != 0 || is_full || (is_waiting && is_busy);
-  // An input that never leaves room may be offered just what is taken; one that did before may now
-  // be offered more.
+  // An input that never has room may be offered just the packets that are taken; one that had room
+  // before may now be offered more.
   full_periods_ = is_full && !is_waiting ? full_periods_ + 1 : 0;
   if (full_periods_ == 0) was_known_ = true;
   if (full_periods_ > kFullPeriods) was_known_ = false;

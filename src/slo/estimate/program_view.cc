@@ -7,27 +7,28 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kFullRun = 0.95;       // of B: runs this large mean that the input never empties
-constexpr double kMinDeviation = 0.03;  // relative; smaller ones are chance whatever the count
-constexpr double kManyEvents = 1000;    // counts below fluctuate by more than the margin
-constexpr double kStep = 0.5;           // of a smoothed value towards the measured one
+constexpr double kFullRun = 0.95;  // of B: after runs this large the input counts as never empty
+constexpr double kMinDeviation = 0.03;  // relative; smaller ones are chance, whatever the count
+constexpr double kManyEvents = 1000;    // smaller counts fluctuate by more than the margin
+constexpr double kStep = 0.5;           // step of a smoothed value towards the measured one
 constexpr double kSlowStep = 0.2;
-constexpr double kChanceSigmas = 3;  // of one count
+constexpr double kChanceSigmas = 3;  // for one count
 constexpr double kMinScale = 0.5;
 constexpr double kMaxScale = 3;
 constexpr double kMaxAged = 0.2;  // share of releases
-constexpr double kMoved = 0.1;    // of an arriving batch
-constexpr double kStairs = 0.15;  // of a batch's costs: what is further off is no line
-constexpr double kOftener = 10;   // that a release by age comes too late for its first packet
+constexpr double kMoved = 0.1;    // relative change of an arriving batch
+constexpr double kStairs = 0.15;  // of a batch's cost: beyond this the cost is not a line
+constexpr double kOftener =
+    10;  // releases by age may miss their first packet's SLO this many times as often
 
-// Time that stalls took is not work that triggers could change.
+// Busy time less stalls, which triggers cannot change.
 double time_at_work_ns(const exec::TaskPeriod& period) {
   return static_cast<double>(period.busy_ns - std::min(period.busy_ns, period.gap_ns));
 }
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-// Mean parts of batches that take a branch: flows in any order, or in turn.
+// Mean parts of batches that take a branch: flows in random order, or round robin.
 struct Parts {
   double by_chance = 0;
   double in_turn = 0;
@@ -38,7 +39,7 @@ struct Parts {
     by_chance += of * branch_batch_pkts(batch_pkts, share);
     in_turn += of * std::max(1.0, batch_pkts * share);
   }
-  // These parts in traffic in which others were measured to be so large.
+  // These parts, in traffic in which the parts `others` were measured to be measured_pkts.
   [[nodiscard]] double like(const Parts& others, double measured_pkts) const {
     const double chance = others.by_chance / others.weight;
     const double turn = others.in_turn / others.weight;
@@ -83,7 +84,7 @@ ProgramView::ProgramView(const Model& model, const Settings& settings)
   program_.hold_ns = settings.hold_ns_per_pkt;
   program_.release_ns = settings.hold_ns_per_batch;
   program_.counts_firings = true;
-  // Where only a share of the fill counts, that share says the same already.
+  // Where only a share of the fill counts, that share already covers mixing.
   program_.mixes_fills = program_.sigmas > 0 && settings.percentile < 1 && program_.fill_share == 1;
   program_.modules.resize(segments_.size());
   program_.tasks.resize(model.tasks.size());
@@ -109,7 +110,7 @@ void ProgramView::lay_out_flows() {
           std::find(modules.begin() + row.modules_begin, modules.end(), head) == modules.end()) {
         modules.push_back(head);
       }
-      // What packets wait for there is the link, and not the work of a task.
+      // Packets wait there for the link, not for the work of a task.
       const uint32_t task = model_.modules[m].task;
       if (is_scheduler_[task]) continue;
       if (std::find(tasks.begin() + row.tasks_begin, tasks.end(), task) == tasks.end()) {
@@ -132,15 +133,15 @@ void ProgramView::find_heads_before() {
   }
 }
 
-// A_v and M_v: what follows the head runs once a batch, or where the segment splits as often as a
-// batch has packets for it, on its share of the packets.
+// A_v and M_v: members behind the head run once per batch. Behind a split they run as often as a
+// batch has packets for them, on their share of the packets.
 void ProgramView::aggregate(const Snapshot& snapshot, uint32_t head) {
   const std::vector<uint32_t>& members = segments_[head].members;
   ProgramModule& sum = program_.modules[head];
   sum.cost_per_batch_ns = 0;
   sum.cost_per_pkt_ns = 0;
   heads_[head].heaviest_ns = 0;
-  // Members come in the order of a walk from the head: the part of each is known before it is used.
+  // Members come in the order of a walk from the head, so each part is known before it is used.
   std::vector<std::pair<double, double>>& parts = parts_;
   parts.assign(members.size(), {0, 0});
   parts[0] = {1, 1};
@@ -178,7 +179,8 @@ std::pair<uint32_t, double> ProgramView::heaviest(uint32_t h) const {
   return {head.heaviest, std::min(1.0, head.heaviest_ns / all_ns)};
 }
 
-// Members that see the head's own batches cost what their tables say; what is behind a split, its line.
+// Members that see the head's whole batches cost what their tables say; members behind a split cost
+// what their lines say.
 void ProgramView::set_stair(const Snapshot& snapshot, uint32_t h) {
   const std::vector<uint32_t>& members = segments_[h].members;
   ProgramModule& module = program_.modules[h];
@@ -189,7 +191,7 @@ void ProgramView::set_stair(const Snapshot& snapshot, uint32_t h) {
   for (size_t i = 0; i < members.size(); ++i) {
     const CostLaw& law = snapshot.modules[members[i]].cost;
     if (!law.is_table() || parts_[i].first < 1 || parts_[i].second < 1) continue;
-    // A profile lists every size: each is read where it lies, without a search.
+    // A profile lists every size, so points are read by index, without a search.
     const std::span<const CostLaw::Point> points = law.points();
     for (uint32_t n = 1; n <= model_.batch_limit_pkts; ++n) {
       const bool is_listed = n <= points.size() && points[n - 1].size_pkts == n;
@@ -235,8 +237,8 @@ void ProgramView::update_head(const Snapshot& snapshot, uint32_t h) {
   if (module.stair != nullptr) mark_worth(module, head.stair);
 }
 
-// Of the work of all runs of the period: each firing by itself, and what runs without a buffer
-// behind one with what that lets go.
+// Variance of the work of all runs in the period. Each firing counts by itself; a head without a
+// buffer counts together with the firing of the buffer before it.
 double ProgramView::variance_of_run(uint32_t t) {
   const auto rides_along = [&](uint32_t h) {
     const uint32_t before = program_.modules[h].before;
@@ -257,7 +259,7 @@ double ProgramView::variance_of_run(uint32_t t) {
   return variance;
 }
 
-// What the segments explain of a task's period, and its releases.
+// Counts the time in a task's period that its segments explain, and the task's releases.
 void ProgramView::count_task(const Snapshot& snapshot, uint32_t t) {
   Task& task = tasks_[t];
   task.explained_ns = task.n_aged = task.n_releases = 0;
@@ -290,8 +292,9 @@ void ProgramView::update_task(const Snapshot& snapshot, uint32_t t) {
   task.run_pkts.follow(std::max(1.0, in_pkts / runs), runs);
   out.rate_pkts_per_ns = task.rate.value;
   out.run_pkts = task.run_pkts.value;
-  // What the segments do not explain of the worker's runs: inputs, what stands before the first
-  // buffers, polls. The time of its other tasks is waited for, too, but is none of this one's load.
+  // Time per run of the worker that segments do not explain: inputs, modules before the first
+  // buffers, polls. Packets also wait for the worker's other tasks, but that time is not this
+  // task's load.
   double all_runs = 0;
   double all_explained_ns = 0;
   for (uint32_t other = 0; other < tasks_.size(); ++other) {
@@ -307,8 +310,8 @@ void ProgramView::update_task(const Snapshot& snapshot, uint32_t t) {
   compare_spread(period, t);
 }
 
-// Releases by age come in clumps that better limits would avoid: periods with many of them say no
-// more than that runs are not longer without.
+// Releases by age come in clumps that better limits would avoid, so a period with many of them can
+// only lower the scale.
 void ProgramView::compare_spread(const exec::TaskPeriod& period, uint32_t t) {
   Task& task = tasks_[t];
   ProgramTask& out = program_.tasks[t];
@@ -318,7 +321,7 @@ void ProgramView::compare_spread(const exec::TaskPeriod& period, uint32_t t) {
     const double measured_ns = static_cast<double>(period.run_p99_ns) - run_ns;
     const double scale = std::clamp(measured_ns / spread_ns, kMinScale, kMaxScale);
     const bool is_clumped = task.n_aged > kMaxAged * task.n_releases;
-    // Without releases runs are alike; with them they are not, whatever was seen before.
+    // Without releases all runs are alike; with releases they are not, whatever was seen before.
     if (task.n_releases <= 0) {
       task.scale = {};
     } else if (!is_clumped || (task.scale.is_known && scale < task.scale.value)) {
@@ -347,8 +350,8 @@ void ProgramView::update_flows(const Snapshot& snapshot) {
   }
 }
 
-// Fill and egress are paid once (egress/bound/bound.h), and what the scheduler has taken in the period is a part of the
-// delay that was measured.
+// Fill and egress delay are paid only once (egress/bound/bound.h). The scheduler's delay in the
+// period is part of the measured delay.
 void ProgramView::update_egress(const Snapshot& snapshot, uint32_t f) {
   const exec::EgressPromise& promise = snapshot.flows[f].egress;
   Egress& egress = egress_[f];
@@ -394,9 +397,9 @@ void ProgramView::unfold() {
   }
 }
 
-// The larger a batch that is collected, the fewer batches come out behind it: what those cost is
-// saved where it is collected, and nowhere else. Each batch behind costs a share of its collector's
-// batch, such that both ends are right: nothing collected, and what the trigger says.
+// The larger a collected batch, the fewer batches come out behind it: their cost is saved where
+// packets are collected, and nowhere else. So the cost of batches behind moves into the collector's
+// cost per batch, exact at both ends: with nothing collected, and with the given trigger.
 void ProgramView::fold_nested(const std::vector<uint32_t>& triggers_pkts) {
   unfold();
   for (uint32_t h = 0; h < heads_.size(); ++h) {
@@ -426,7 +429,7 @@ void ProgramView::fold_into(uint32_t h, uint32_t b, double weight, uint32_t trig
   const double least = std::max(1.0, without.like(now, arriving_now_[h]));
   const double most = std::max(least, with.like(now, arriving_now_[h]));
   const double saved_ns = heads_[h].cost_per_batch_ns * weight * (1 / least - 1 / most);
-  // By a packet that is collected, and by one that comes here.
+  // The saving per packet here, as a cost per batch of the collector.
   const double folded_ns = saved_ns * module.share / before.share / (1 / alone - 1 / collected);
   before.cost_per_batch_ns += folded_ns;
   module.cost_per_batch_ns -= weight * heads_[h].cost_per_batch_ns;
@@ -439,8 +442,9 @@ bool ProgramView::predict_arrivals(const std::vector<uint32_t>& triggers_pkts) {
   for (uint32_t h = 0; h < heads_.size(); ++h) {
     ProgramModule& module = program_.modules[h];
     if (heads_[h].before.empty() || module.share <= 0) continue;
-    // By how much the parts of upstream batches that come here grow; packets weigh. By chance, and
-    // where flows take turns: in between stands what arrives.
+    // How much the parts of upstream batches that come here will grow, weighted by packets. Parts
+    // are known for random order and for round robin; the batches that arrive show where between
+    // the two the traffic is.
     Parts now;
     Parts then;
     for (const uint32_t b : heads_[h].before) {

@@ -5,11 +5,11 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kWasteStep = 0.3;     // of what is known of a waste towards the measured one
-constexpr double kForgotten = 0.999;   // of it, each period in which another credit is in force
-constexpr uint32_t kDwellPeriods = 4;  // until another credit is looked at
+constexpr double kWasteStep = 0.3;     // step of a waste estimate towards the measured waste
+constexpr double kForgotten = 0.999;   // decay of the estimates per period
+constexpr uint32_t kDwellPeriods = 4;  // periods until another credit is tried
 constexpr uint32_t kMaxDwellPeriods = 4096;
-// In front of a packet scheduler packets wait for their turn on the link.
+// In front of a packet scheduler, packets wait for their turn on the link.
 bool is_ring(const exec::ControlInput& input) { return input.is_queue && !input.is_scheduler; }
 }  // namespace
 
@@ -25,8 +25,8 @@ Rings::Rings(const Model& model)
   }
 }
 
-// Those before a worker that is always busy are never empty, and where it holds its feeders back,
-// neither are those before them.
+// Rings in front of an always-busy worker are never empty; if it holds its feeders back, neither
+// are the rings in front of them.
 void Rings::update(const Load& load, const Program& program) {
   if (!has_rings_) return;
   for (uint32_t t = 0; t < is_full_.size(); ++t) is_full_[t] = load.is_always_busy(t);
@@ -82,7 +82,8 @@ void Rings::decide(Decision& decision) {
     if (!is_ring(input)) continue;
     decision.credits.push_back({input.module, credit_pkts(model_, input, credit_batches_)});
   }
-  // Longer after each change: what the model says of a credit and what comes of it may differ.
+  // Waits longer after each change, because the effect of a credit may differ from the model's
+  // prediction.
   periods_ = 0;
   dwell_periods_ = std::min(2 * dwell_periods_, kMaxDwellPeriods);
   in_force_ = credit_batches_;

@@ -6,8 +6,8 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kNoGain = 1.01;  // of the time of a packet before
-constexpr uint32_t kGrowth = 4;   // of the patience, by a try that failed
+constexpr double kNoGain = 1.01;  // times the packet time before the move
+constexpr uint32_t kGrowth = 4;   // factor on the patience after a failed try
 }  // namespace
 
 void Tries::forget() {

@@ -6,7 +6,7 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kManyArrivals = 600;  // beyond, no trigger is missed: P(N < 256) < 1e-50
+constexpr double kManyArrivals = 600;  // beyond, every trigger is reached: P(N < 256) < 1e-50
 constexpr double kNoChance = 1e-12;
 }  // namespace
 
@@ -29,7 +29,7 @@ bool is_worth(const ProgramModule& module, double trigger_pkts) {
 void mark_worth(const ProgramModule& module, Stair& stair) {
   const size_t n_sizes = stair.extra_ns.size();
   stair.is_worth.assign(n_sizes, 0);
-  double least_ns = kNoBudgetNs;  // of a packet
+  double least_ns = kNoBudgetNs;  // for a packet
   for (auto n = static_cast<size_t>(module.arriving_pkts) + 1; n < n_sizes; ++n) {
     const auto size_pkts = static_cast<double>(n);
     const double pkt_ns = module.service_ns(size_pkts) / size_pkts;
@@ -56,8 +56,8 @@ double next_down(const ProgramModule& module, double trigger_pkts) {
 
 namespace {
 
-// Whether a module without a buffer runs exactly when the one before it releases a batch, not
-// independently.
+// Whether a module without a buffer runs exactly when the module before it releases a batch, and
+// not independently.
 bool rides_along(const Program& program, const std::vector<double>& triggers_pkts, size_t v) {
   const uint32_t before = program.modules[v].before;
   return before != kNoModule && !is_holding(program.modules[v], triggers_pkts[v]) &&
@@ -65,8 +65,8 @@ bool rides_along(const Program& program, const std::vector<double>& triggers_pkt
          program.modules[before].share > 0;
 }
 
-// What each module's batches take, and what they take of each packet's time. True when any module
-// has one before it.
+// Sets each module's service time per batch and its share of each packet's time. True when any
+// module has another one before it.
 bool evaluate_modules(const Program& program, const std::vector<double>& triggers_pkts,
                       Evaluation& out) {
   bool any_before = false;
@@ -88,8 +88,8 @@ bool evaluate_modules(const Program& program, const std::vector<double>& trigger
   return any_before;
 }
 
-// Variance of the work of one run: firings of a module are taken as Poisson, n g / b of them a run
-// (docs/model.md).
+// Variance of the work of one run: firings of a module are modelled as Poisson, n g / b of them per
+// run (docs/model.md).
 void evaluate_spread(const Program& program, const std::vector<double>& triggers_pkts,
                      bool any_before, Evaluation& out) {
   for (size_t v = 0; any_before && v < program.modules.size(); ++v) {
@@ -204,8 +204,8 @@ void slopes_at(const Program& program, const Evaluation& at, Slopes& out) {
     const double m_ns = module.cost_per_pkt_ns;
     const double rate = rate_of(program, module, at.task_pkt_ns[module.task]);
     const double spread_ns = at.task_spread_ns[module.task];
-    // sqrt(x) lies below its tangent, and the variance is a sum over modules of
-    // (A^2 / q + 2 A M + M^2 q): so what replaces it is separable and convex.
+    // sqrt(x) lies below its tangent, and the variance is a sum over modules of (A^2 / q + 2 A M +
+    // M^2 q): so the tangent is a separable and convex upper bound.
     double per_variance = spread_ns > 0 ? program.sigmas * task.spread_scale / (2 * spread_ns) : 0;
     if (program.counts_firings && at.batch_pkts[v] > 0) {
       per_variance *= irregularity_of(program, module, at.batch_pkts[v]);

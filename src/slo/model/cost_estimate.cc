@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cost_estimate.cc - a line through decayed sums, drawn towards the one that keeps the two costs in
-// proportion.
+// cost_estimate.cc - a regression line through decayed sums, drawn towards the line that keeps the
+// two costs in proportion.
 //
-// With sizes that hardly vary only the mean time is known: the line through it with the known
-// proportion scales both costs by the observed ratio. The more the sizes vary, the more the slope
-// follows the samples. Both are one formula, so that nothing jumps between them.
+// If sizes hardly vary, only the mean time is known: the line through it with the known proportion
+// scales both costs by the observed ratio. The more sizes vary, the more the slope follows the
+// samples. One formula covers both, so nothing jumps between them.
 #include "slo/model/cost_estimate.h"
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 namespace batchplane::slo {
 namespace {
 
-// What a period's samples weigh in the next one: a change is followed by 90 % within 10 periods.
+// Weight of a period's samples in the next period: a change is followed by 90 % within 10 periods.
 constexpr double kDecay = 0.8;
 // The profile counts as this many sampled batches, and fades like them.
 constexpr double kPriorBatches = 4;
 // Variation of sizes (standard deviation over mean) at which samples and proportion weigh the same.
 constexpr double kEvenVariation = 0.2;
-// From here on the sizes vary enough for the proportion itself to be learned.
+// From here on the sizes vary enough to learn the proportion itself.
 constexpr double kLearnedVariation = 0.3;
 
 }  // namespace
@@ -31,13 +31,13 @@ void ModuleCostEstimate::add(const CostSamples& samples) {
   if (!samples.is_possible()) return;
   const CostSums period(samples);
   if (!has_samples_ && prior_.line().ns(1) > 0) {
-    // The profile's word on batches of the size that comes.
+    // The profile's time for batches of the arriving size.
     sums_.add(period.mean_pkts(), prior_.line().ns(period.mean_pkts()), kPriorBatches);
   }
   has_samples_ = true;
   sums_.fade_into(kDecay, period);
-  // This period's sizes around the mean of all: old variation that only fades teaches nothing new,
-  // and would mix a change of cost into the proportion.
+  // Only this period's sizes count, around the mean of all: older variation that only fades teaches
+  // nothing new, and would mix a change of cost into the proportion.
   const double size_pkts = sums_.mean_pkts();
   const double spread = period.pkts_squared / period.batches -
                         2 * size_pkts * period.pkts / period.batches + size_pkts * size_pkts;

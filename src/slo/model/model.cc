@@ -24,7 +24,7 @@ void mark_first(exec::ControlModel& model) {
   };
   for (const exec::ControlEdge& edge : model.edges) {
     const bool is_from_input = !model.modules[edge.from].has_buffer || is_queue(edge.from);
-    // Packets behind a link's scheduler must not wait again.
+    // Packets behind a link's scheduler must not wait in a buffer again.
     if (is_scheduler(edge.from)) continue;
     exec::ControlModule& first = model.modules[edge.to];
     if (!is_from_input || !first.has_buffer || first.is_egress || is_queue(edge.to)) continue;

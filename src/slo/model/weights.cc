@@ -9,7 +9,7 @@
 namespace batchplane::slo {
 namespace {
 
-// Relative change of a weight: smaller ones are not worth a command to the worker.
+// Relative change of a weight; smaller ones are not worth a command to the worker.
 constexpr double kDeadBand = 0.05;
 
 bool is_other_weight(uint32_t wanted, uint32_t found) {

@@ -32,7 +32,7 @@ class WithoutWeights final : public Controller {
   }
 
  private:
-  // An input that has a buffer is a unit like others.
+  // An input with a buffer is a unit like any other.
   void give_back(const Snapshot& snapshot, const exec::ControlTask& task, uint32_t input,
                  Decision& decision) const {
     const uint32_t wanted = std::max(1U, task.scheduling.input_weight);

@@ -9,12 +9,12 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kKeepWithin = 0.005;  // of the best load: what is in force stays
-constexpr double kWorthAgain = 0.03;   // of a load: beyond, what failed is mended, not taken back
-constexpr double kIdleLoad = 0.85;     // without buffers: above, they are worth having
-constexpr double kQueueLoad = 0.7;     // above, a queue may come up any time
+constexpr double kKeepWithin = 0.005;  // of the best load: within it the triggers in force stay
+constexpr double kWorthAgain = 0.03;   // of a load: beyond, a failed move is mended, not taken back
+constexpr double kIdleLoad = 0.85;     // without buffers: above this load they are worth having
+constexpr double kQueueLoad = 0.7;     // load above which a queue may form at any time
 constexpr uint32_t kMaxLulls = 50;     // periods in a row
-constexpr double kLimitLower = 0.01;   // relative change of an age limit that is worth a change
+constexpr double kLimitLower = 0.01;   // relative change of an age limit that is worth a command
 constexpr double kLimitHigher = 0.05;
 }  // namespace
 
@@ -41,12 +41,13 @@ Optimal::Optimal(const Model& model, const Settings& settings)
   }
 }
 
-// By the model, as far as any triggers would.
+// Whether the model keeps the flow within its budget, or no triggers could.
 bool Optimal::keeps_budget(const Evaluation& at, uint32_t f) const {
   return found_.solution.is_infeasible[f] || at.delay_ns[f] <= view_.program().flows[f].budget_ns;
 }
 
-// What is in force, as it was measured: that needs less of a margin than what never was.
+// Whether the flow keeps its SLO under the triggers in force. A measured delay needs less margin
+// than a predicted one.
 bool Optimal::keeps_slo(uint32_t f) const {
   const Flow& flow = flows_[f];
   if (flow.delay.slo_ns() <= 0) return true;
@@ -73,15 +74,16 @@ bool Optimal::keep_slos() const {
   return true;
 }
 
-// Where others collect than those that were chosen, arrivals behind them are others, too.
+// Evaluates triggers together with the arrivals that they cause: buffers upstream change the
+// batches that arrive behind them.
 void Optimal::evaluate_at(const std::vector<double>& triggers_pkts, Evaluation& out) {
   const std::vector<uint32_t> triggers(triggers_pkts.begin(), triggers_pkts.end());
   view_.predict_arrivals(triggers);
   evaluate(view_.program(), triggers_pkts, out);
 }
 
-// What is in force, but where it cuts arriving batches or a flow does not keep its SLO: what that
-// passes is set anew.
+// Starts from the triggers in force. Where one cuts arriving batches, or a flow misses its SLO, the
+// modules concerned get the new triggers.
 void Optimal::mix(std::vector<double>& triggers_pkts) const {
   const Program& program = view_.program();
   for (uint32_t h = 0; h < triggers_pkts.size(); ++h) {
@@ -97,7 +99,7 @@ void Optimal::mix(std::vector<double>& triggers_pkts) const {
   }
 }
 
-// Instead of what was solved.
+// Takes these triggers instead of the solution.
 void Optimal::take(std::vector<uint32_t> triggers_pkts) {
   chosen_ = std::move(triggers_pkts);
   view_.predict_arrivals(chosen_);
@@ -105,10 +107,10 @@ void Optimal::take(std::vector<uint32_t> triggers_pkts) {
   evaluate(view_.program(), as_real_, at_);
 }
 
-// Triggers move for what they gain, or where an SLO is not kept. Where moves failed before, what is in
-// force and keeps them stays for a while.
+// Triggers move where they gain, or where an SLO is missed. Where moves failed before, triggers in
+// force that keep the SLOs stay for a while.
 void Optimal::keep_what_fits() {
-  // What was solved for other rings goes with them.
+  // Triggers solved for other ring credits come with those credits.
   if (rings_.is_changing()) return;
   const double best = cost_of(at_);
   if (tries_.has_failed() && tries_.kept_ns() < (1 + kWorthAgain) * bottleneck_ns(joint_, at_)) {
@@ -130,15 +132,15 @@ void Optimal::keep_what_fits() {
   is_try_ = cost_of(at_) < now;
 }
 
-// A controller that begins while others' triggers hold packets looks for one period at what a
-// packet takes without: whether holding pays is then seen.
+// A controller that starts while another one's triggers hold packets runs without buffers for one
+// period: this shows whether holding pays.
 bool Optimal::looks_without() const {
   return !has_decided_ && load_.is_saturated() &&
          std::ranges::any_of(view_.current(), [](double pkts) { return pkts > 0; });
 }
 
-// An idle core that fires its buffers at once collects nothing in them: what is held costs more
-// than it saves, as long as the load fits without.
+// An idle core that fires its buffers at once collects nothing in them: holding costs more than it
+// saves, as long as the load fits without buffers.
 void Optimal::bypass_where_idle() {
   if (!settings_.releases_when_idle || load_.is_saturated()) return;
   const Program& program = view_.program();
@@ -155,14 +157,15 @@ void Optimal::limit_ages() {
   Program& program = view_.program();
   reserve(at_);
   for (uint32_t f = 0; f < flows_.size(); ++f) {
-    // What cannot be kept now bounds nothing.
+    // A flow whose SLO cannot be kept now bounds no limit.
     is_unbounded_[f] = is_unbounded_[f] || found_.solution.is_infeasible[f];
   }
-  // An age counts from where a packet was put into the ring: its wait there is a part of it.
+  // Age counts from entry into the ring, so it includes the wait there.
   for (uint32_t t = 0; t < program.tasks.size(); ++t) {
     ProgramTask& task = program.tasks[t];
     task.runs_waited = std::max(task.runs_waited, 1 + rings_.left_pkts(t) / task.run_pkts);
-    // Limits that cut batches short wherever a queue comes up make it longer, and then cut all.
+    // Limits that cut batches short whenever a queue forms make the queue longer, and then cut all
+    // batches.
     const double load = at_.task_pkt_ns[t] * task.rate_pkts_per_ns;
     const bool is_at_risk = joint_.offered_pkts_per_ns > 0 && load > kQueueLoad;
     task.queue_ns = is_at_risk ? static_cast<double>(settings_.ring_pkts) * at_.task_pkt_ns[t] : 0;
@@ -174,7 +177,8 @@ void Optimal::limit_ages() {
   age_limits(view_, trial_, bounds_ns_, is_unbounded_, chosen_, limits_ns_);
   program.tasks.swap(tasks);
   if (load_.window_pkts() == 0) return;
-  // What is held together comes together: an age limit is for packets that never come.
+  // In a closed loop held packets arrive together: an age limit is only for packets that never
+  // come.
   double least_ns = kNoBudgetNs;
   for (const Flow& flow : flows_) {
     if (flow.delay.slo_ns() > 0) least_ns = std::min(least_ns, flow.delay.slo_ns());
@@ -215,7 +219,7 @@ bool Optimal::is_lull(const Snapshot& snapshot) {
     is_lull &= !flows_[f].delay.has_other_slo();
     is_lull &= !is_late_beyond_chance(snapshot.flows[f], settings_.percentile);
   }
-  // Bursts that go on for ever are what there is.
+  // Bursts without end are the normal load.
   lulls_ = is_lull ? lulls_ + 1 : 0;
   return is_lull && lulls_ <= kMaxLulls;
 }
@@ -226,7 +230,7 @@ Decision Optimal::step(const Snapshot& snapshot) {
   for (uint32_t f = 0; f < flows_.size(); ++f) flows_[f].delay.begin(snapshot.flows[f].slo_ns);
   const bool any = load_.update(snapshot, view_);
   if (!any || is_lull(snapshot)) {
-    // What was chosen stays for when more comes.
+    // The chosen triggers stay for when more packets come.
     if (has_decided_) judge(snapshot, decision);
     return decision;
   }

@@ -6,16 +6,16 @@
 
 namespace batchplane::slo {
 namespace {
-// Delays are booked against the next reading of the clock.
+// A delay is booked at the next reading of the clock.
 constexpr double kClockNs = 1000;
-// A limit of 0 would be the engine's own.
+// A limit of 0 would select the engine's own limit.
 constexpr double kMinLimitNs = 1;
 constexpr double kFillSigmas = 2;
-constexpr double kMinAged = 0.1;  // share of releases that is reckoned with
+constexpr double kMinAged = 0.1;  // least share of releases by age that is assumed
 
-// So long a run is with these triggers, so many standard deviations above the mean. Not with those
-// in force: the way there may lead through longer runs, and limits that reckon with them would
-// never let batches grow.
+// Duration of a run with these triggers, `sigmas` standard deviations above the mean. The triggers
+// in force do not count: the way to new triggers may lead through longer runs, and limits based on
+// those would never let batches grow.
 double long_run_ns(const Program& program, const Evaluation& at, uint32_t task, double sigmas) {
   const ProgramTask& law = program.tasks[task];
   return law.run_pkts * at.task_pkt_ns[task] + law.beside_run_ns +
@@ -27,8 +27,8 @@ double long_run_ns(const Program& program, const Evaluation& at, uint32_t task, 
 double run_allowance_ns(const ProgramView& view, const Evaluation& at, uint32_t task,
                         const std::vector<uint32_t>& triggers_pkts) {
   const Program& program = view.program();
-  // At saturation few batches leave by age, and one packet of those is late: as many as the target
-  // allows may be, so a mean run will do for the usual ones.
+  // At saturation few batches leave by age, and only one packet of each is late. The target allows
+  // a share of late packets, so for usual targets a mean run is enough.
   const double sigmas = program.tasks[task].is_saturated ? view.age_sigmas() : kSigmasAt99;
   const double run_ns = long_run_ns(program, at, task, sigmas);
   double together_ns = 0;
@@ -37,7 +37,7 @@ double run_allowance_ns(const ProgramView& view, const Evaluation& at, uint32_t 
     const ProgramModule& module = program.modules[v];
     if (module.task != task || triggers_pkts[v] == 0 || module.share <= 0) continue;
     const double rate = rate_of(program, module, at.task_pkt_ns[task]);
-    // A buffer is emptied once while q packets arrive, so it expires at most that often, and only
+    // A buffer empties once per q arriving packets, so it expires at most that often, and only
     // where age limits come before triggers.
     const double often = std::max(kMinAged, program.tasks[task].aged_share);
     const double in_run = often * std::min(1.0, run_ns * rate / triggers_pkts[v]);
@@ -60,11 +60,11 @@ void reserve_for_ages(ProgramView& view, const Evaluation& at, const std::vector
     flow.holding_ns = 0;
     if (bound_ns[f] == 0 || is_unbounded[f] || flow.budget_ns == kNoBudgetNs) continue;
     double turnaround_ns = 0;
-    double max_ns = -kNoBudgetNs;  // of an allowance in the place of its task's turnaround
+    double max_ns = -kNoBudgetNs;  // largest allowance, less its task's turnaround
     for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
       const uint32_t t = program.flow_tasks[i];
       turnaround_ns += at.turnaround_ns[t];
-      // Below saturation arrivals are irregular, and limits that cut some batches are worth it.
+      // Below saturation arrivals are irregular, and limits are worth the batches that they cut.
       if (!program.tasks[t].is_saturated) continue;
       max_ns = std::max(max_ns, allowance_ns[t] - at.turnaround_ns[t]);
     }
@@ -75,8 +75,8 @@ void reserve_for_ages(ProgramView& view, const Evaluation& at, const std::vector
 
 namespace {
 
-// One flow's limits: backwards from its egress, what lies behind each of its modules is reserved.
-// Other tasks on its path are reserved whole: a limit counts from the entry into its own task.
+// Limits of one flow: the time needed behind each of its modules, up to the egress, is reserved.
+// Other tasks on its path are reserved whole, because a limit counts from entry into its own task.
 void limit_flow(const ProgramView& view, const Evaluation& at, const ProgramFlow& flow,
                 double bound_ns, const std::vector<uint32_t>& triggers_pkts,
                 const std::vector<double>& allowance_ns, std::vector<double>& limits) {
@@ -91,8 +91,8 @@ void limit_flow(const ProgramView& view, const Evaluation& at, const ProgramFlow
       const uint32_t v = program.flow_modules[i];
       if (program.modules[v].task != task) left_ns -= at.fill_ns[v] + at.service_ns[v];
     }
-    // How old packets of regular batches get up to here: the time in which q packets come is known
-    // to a share of 1 / sqrt(q).
+    // Age that packets of regular batches reach up to here: the arrival time of q packets is known
+    // to within a share of 1 / sqrt(q).
     const ProgramTask& law = program.tasks[task];
     double regular_ns =
         long_run_ns(program, at, task, kSigmasAt99) +
@@ -105,7 +105,7 @@ void limit_flow(const ProgramView& view, const Evaluation& at, const ProgramFlow
       left_ns -= at.service_ns[v];
       behind_ns += at.fill_ns[v];
     }
-    // The latest that a batch may leave is what an otherwise idle task would just make of it.
+    // The latest time at which an otherwise idle task could still serve a released batch.
     double last_ns = left_ns + allowance_ns[task] - kClockNs;
     for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
       const uint32_t v = program.flow_modules[i];

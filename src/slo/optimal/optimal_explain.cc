@@ -21,7 +21,7 @@ FlowExplanation Optimal::explain_flow(uint32_t f) const {
                        .multiplier_pps_per_us = flow.verdict.multiplier_pps_per_us,
                        .hint = flow.verdict.hint,
                        .legs = flow.verdict.legs};
-  // By the model; what was measured beyond it is a term of its own, which may be negative.
+  // Modelled terms; the measured excess is a term of its own, which may be negative.
   const double modelled_ns = told.turnaround_ns + told.fill_ns + told.service_ns;
   told.bias_ns = (ratio - 1) * modelled_ns;
   told.slack_ns = flow.verdict.slack_ns;

@@ -8,12 +8,12 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kOutsideFactor = 2;  // measured over modelled delay: more is waiting outside
-constexpr double kMinHole = 0.05;     // of the SLO, on average: shorter holes delay nothing
+constexpr double kOutsideFactor = 2;  // measured over modelled delay: beyond, packets wait outside
+constexpr double kMinHole = 0.05;     // of the SLO, mean per gap: shorter gaps delay nothing
 constexpr double kOftenCut = 0.1;     // share of releases by age
 }  // namespace
 
-// How the flow's packets were held in the period.
+// How buffers held the flow's packets in the period.
 FlowDelay::How Optimal::how(const Snapshot& snapshot, uint32_t f) const {
   const Program& program = view_.program();
   const ProgramFlow& row = program.flows[f];
@@ -31,9 +31,9 @@ FlowDelay::How Optimal::how(const Snapshot& snapshot, uint32_t f) const {
   return how;
 }
 
-// Packets that were inside while the machine held a worker up are late whatever the triggers: for
-// each hole the flow's share of two fills of the ring, and what its buffers hold. More of them than
-// may be late: the period says nothing of triggers.
+// Packets inside while the machine stalled a worker are late whatever the triggers: for each gap,
+// the flow's share of two ring fills and the packets in its buffers. True when these are more than
+// may be late: the period then tells nothing about triggers.
 bool Optimal::is_held_up(const Snapshot& snapshot, uint32_t f) const {
   const Program& program = view_.program();
   const ProgramFlow& row = program.flows[f];
@@ -60,7 +60,7 @@ bool Optimal::is_without_modules(uint32_t f) const {
   return row.modules_begin == row.modules_end;
 }
 
-// How far the model is off at the triggers in force, with rings as they were.
+// Learns how far off the model is at the triggers in force, with rings as they were.
 void Optimal::learn(const Snapshot& snapshot) {
   Program& program = view_.program();
   joint_.visits = load_.visits();
@@ -109,7 +109,7 @@ void Optimal::learn_margin() {
   margin_.learn(seen);
 }
 
-// Of the triggers in force, as far as the period says anything of them.
+// Judges the triggers in force, as far as the period tells anything about them.
 void Optimal::observe() {
   bool is_other = false;
   bool is_excused = false;

@@ -10,13 +10,14 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr uint32_t kMaxPlans = 3;       // of triggers, and rates and arrivals that follow from them
-constexpr double kSameRate = 0.01;      // rounds end there
-constexpr double kWorthAnother = 1.02;  // of a rate: ring credits change for no less
-constexpr double kAlmost = 1.02;        // of what a flow may take: kept, up to what rounds leave
-constexpr double kFullLoad = 1.0;       // of the busiest worker
-constexpr double kDrainLoad = 0.995;  // of what full batches carry, at most, to work off what waits
-// Of SLOs, without margins.
+constexpr uint32_t kMaxPlans = 3;   // rounds of triggers, and of the rates and arrivals that follow
+constexpr double kSameRate = 0.01;  // relative change of the rate that ends the rounds
+constexpr double kWorthAnother = 1.02;  // factor gained; for less, ring credits do not change
+constexpr double kAlmost =
+    1.02;  // of the time a flow may take: still kept, as rounds are not exact
+constexpr double kFullLoad = 1.0;     // load of the busiest worker
+constexpr double kDrainLoad = 0.995;  // of the rate of full batches: the most that draining may use
+// Factors on the SLOs, without margins.
 constexpr double kStretches[] = {1, 1.05, 1.1, 1.2, 1.35, 1.5, 2, 3, 5, 10, 30};
 }  // namespace
 
@@ -31,8 +32,8 @@ void Optimal::wait_in_rings(double rate_pkts_per_ns) {
   }
 }
 
-// Runs between a packet's arrival and the end of its own; where all that comes is carried a poll
-// empties the ring.
+// Number of runs between a packet's arrival and the end of its own run. If the whole load is
+// carried, each poll empties the ring.
 void Optimal::wait_for_runs(bool is_all_carried) {
   std::vector<ProgramTask>& tasks = view_.program().tasks;
   for (uint32_t t = 0; t < tasks.size(); ++t) {
@@ -59,7 +60,7 @@ void Optimal::set_budgets(double rate_pkts_per_ns) {
   }
 }
 
-// Reserves what age limits take of each flow's budget, so that triggers are reached before the
+// Reserves the time that age limits take of each flow's budget, so that triggers are reached before
 // limits.
 void Optimal::reserve(const Evaluation& at) {
   const auto extra_ns = static_cast<double>(settings_.turnaround_extra_ns);
@@ -72,9 +73,9 @@ void Optimal::reserve(const Evaluation& at) {
   reserve_for_ages(view_, at, bounds_ns_, is_unbounded_, chosen_);
 }
 
-// In a closed loop packets that are held wait for those that they would have waited behind: a
-// delay is the window over the rate, whatever the fills. Two buffers on one way would wait for
-// packets of each other: the window is held together where a batch costs most.
+// In a closed loop a held packet waits for packets that it would have waited behind: the delay is
+// window / rate, whatever the fills. Two buffers on one path would wait for each other's packets,
+// so the window is held in one place, where a batch costs most.
 void Optimal::close_loop() {
   if (load_.window_pkts() == 0) return;
   Program& program = view_.program();
@@ -102,7 +103,7 @@ double Optimal::full_rate() {
   return 1 / std::max(1e-9, bottleneck_ns(joint_, trial_));
 }
 
-// Begins with what was found last.
+// Starts from the last solution.
 void Optimal::solve_with(Search& search, double rate_pkts_per_ns) {
   Program& program = view_.program();
   double rate = rate_pkts_per_ns;
@@ -124,11 +125,11 @@ void Optimal::solve_with(Search& search, double rate_pkts_per_ns) {
     const bool has_moved = view_.predict_arrivals(chosen_);
     const double last = std::exchange(rate, found_.rate_pkts_per_ns);
     const bool is_same_rate = std::abs(rate - last) <= kSameRate * last;
-    // The rate alone changes nothing but waits in rings.
+    // A new rate alone changes only the waits in rings.
     if (!has_moved && (is_same_rate || (is_same && !rings_.any()))) break;
   }
   search.chosen = chosen_;
-  // Arrivals may have outgrown a trigger: no batch is cut.
+  // Arrivals may have outgrown a trigger: bypassed then, so that no batch is cut.
   for (uint32_t h = 0; h < chosen_.size(); ++h) {
     if (!is_holding(program.modules[h], chosen_[h])) chosen_[h] = 0;
   }
@@ -136,12 +137,13 @@ void Optimal::solve_with(Search& search, double rate_pkts_per_ns) {
   evaluate(program, as_real_, at_);
 }
 
-// What is least where triggers are best: time of the busiest worker, or of all.
+// The quantity that the best triggers minimise: the load, or at saturation the busiest worker's
+// time.
 double Optimal::cost_of(const Evaluation& at) const {
   return joint_.offered_pkts_per_ns > 0 ? at.load : bottleneck_ns(joint_, at);
 }
 
-// A plan that was given up for another one is taken after all.
+// Takes back a plan that had been given up for another one.
 void Optimal::restore(JointSolution found, std::vector<uint32_t> chosen) {
   found_ = std::move(found);
   set_rate(joint_, found_.rate_pkts_per_ns, view_.program());
@@ -152,8 +154,9 @@ void Optimal::restore(JointSolution found, std::vector<uint32_t> chosen) {
   evaluate_delays(view_.program(), at_);
 }
 
-// What is collected upstream arrives larger behind, which the program does not know while it
-// chooses: buffers behind others may look worth their delay though the first ones alone would do.
+// Batches collected upstream arrive larger behind, which the program ignores while it chooses. So
+// buffers behind others may look worth their delay though the first ones alone would do: plans with
+// these alone, too, and keeps the better plan.
 void Optimal::plan_nested(double rate_pkts_per_ns) {
   const JointSolution both = found_;
   const std::vector<uint32_t> both_chosen = chosen_;
@@ -170,7 +173,7 @@ void Optimal::plan_nested(double rate_pkts_per_ns) {
   restore(both, both_chosen);
 }
 
-// From the highest rate, at which rings and fills take least.
+// At saturation starts from the highest rate, where rings and fills take least.
 void Optimal::plan(uint32_t credit_batches) {
   const double offered = joint_.offered_pkts_per_ns;
   wait_for_runs(offered > 0);
@@ -184,7 +187,7 @@ bool Optimal::carries() const {
   return bottleneck_ns(joint_, at_) * joint_.offered_pkts_per_ns <= kFullLoad;
 }
 
-// All that arrived was carried and no flow was late, whatever the model says.
+// Whether all arrivals were carried and no flow was late, whatever the model says.
 bool Optimal::is_fine_as_it_is() const {
   const bool is_kept = std::ranges::all_of(flows_, [](const Flow& flow) {
     const FlowDelay& delay = flow.delay;
@@ -194,9 +197,9 @@ bool Optimal::is_fine_as_it_is() const {
   return is_kept && bottleneck_ns(joint_, in_force_) * joint_.offered_pkts_per_ns <= kFullLoad;
 }
 
-// What is not carried waits outside, and makes everything late by ever more: so where no triggers
-// carry all that comes within the SLOs, flows are late by the least that does. Where none do
-// at all, what is carried is in time.
+// Packets that are not carried wait outside and make everything ever later. So where no triggers
+// carry the whole load within the SLOs, flows are late by as little as the load allows. Where no
+// triggers carry it at all, the packets that are carried are in time.
 void Optimal::carry() {
   const double offered = load_.offered_pkts_per_ns();
   joint_.offered_pkts_per_ns = offered;
@@ -207,7 +210,7 @@ void Optimal::carry() {
   plan_stretched(0);
   if (carries()) return give_up_margins();
   if (is_fine_as_it_is()) {
-    // At the rate that is carried, not at that of the plan which carries less.
+    // At the rate that is carried, not at the lower rate of the plan.
     joint_.offered_pkts_per_ns = found_.rate_pkts_per_ns = offered;
     found_.solution.is_infeasible.assign(flows_.size(), false);
     return restore(found_, {view_.current().begin(), view_.current().end()});
@@ -223,7 +226,7 @@ void Optimal::carry() {
   give_up_margins();
 }
 
-// Before a flow is left out: without margins triggers may be found that keep its SLO.
+// Tries without margins before it leaves a flow out: there may be triggers that keep its SLO.
 void Optimal::give_up_margins() {
   const auto left_out = [&] { return std::ranges::count(found_.solution.is_infeasible, true); };
   const auto with_margins = left_out();
@@ -237,8 +240,7 @@ void Optimal::plan_stretched(double stretch) {
   plan(rings_.in_force());
 }
 
-// Of the flow that is nearest to its SLO, or the farthest past it: modelled delay over what it may
-// take.
+// Modelled over allowed delay, of the flow nearest to its SLO or farthest past it.
 double Optimal::lateness() const {
   double worst = 0;
   for (uint32_t f = 0; f < flows_.size(); ++f) {

@@ -18,7 +18,7 @@ std::string microseconds(double ns) {
 
 }  // namespace
 
-// At saturation a shorter time of a packet makes fills shorter, too, which frees more of all budgets.
+// At saturation a shorter time per packet also shortens fills, which frees more of every budget.
 double Optimal::feedback() const {
   const Program& program = view_.program();
   double feedback = 0;
@@ -36,9 +36,9 @@ double Optimal::feedback() const {
   return feedback;
 }
 
-// Packets a second that one more microsecond of the flow's budget would buy: a geometric series of what
-// it frees. A price is of the weighted load, and the budget of the model, which is off by the flow's
-// ratio.
+// Packets per second that one more microsecond of the flow's budget would buy, including the
+// geometric series of the budget freed in turn. The price refers to the weighted load and to the
+// model's budget, which is off by the flow's ratio.
 double Optimal::pps_per_us(uint32_t f, double feedback) const {
   const double price = found_.solution.prices[f];
   const double busiest_ns = bottleneck_ns(joint_, at_);
@@ -62,7 +62,7 @@ std::string Optimal::hint_of(uint32_t f) const {
            microseconds(all_ns);
   }
   if (verdict.turnaround_ns >= verdict.fill_ns + verdict.service_ns) {
-    // Find the module with the most work that the flow waits for.
+    // Find the module whose work delays the flow most.
     const Program& program = view_.program();
     double most = 0;
     std::string name = "part of the task";
@@ -85,7 +85,7 @@ std::string Optimal::hint_of(uint32_t f) const {
 
 namespace {
 
-// Reports what no trigger can fix.
+// Reports egress problems that no trigger can fix.
 void judge_egress(const exec::FlowPeriod& period, exec::FlowVerdict& verdict) {
   const exec::EgressPromise& egress = period.egress;
   if (!egress.is_on_way) return;
@@ -106,7 +106,8 @@ void judge_egress(const exec::FlowPeriod& period, exec::FlowVerdict& verdict) {
 
 }  // namespace
 
-// Turnaround, ring, fills and services of each task that the flow crosses.
+// Divides the delay among the tasks on the flow's path: turnaround, ring, fills and services of
+// each.
 void Optimal::divide(const Snapshot& snapshot, uint32_t f) {
   const Program& program = view_.program();
   const ProgramFlow& row = program.flows[f];
@@ -165,7 +166,7 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f, double feed
   judge_egress(period, verdict);
 }
 
-// Highest load and rate by the model, with the batches that age limits leave.
+// Highest load and rate by the model, with batches as age limits cut them.
 void Optimal::predict(Decision& decision) {
   const Program& program = view_.program();
   as_real_.assign(chosen_.begin(), chosen_.end());
@@ -180,7 +181,7 @@ void Optimal::predict(Decision& decision) {
   evaluate(program, as_real_, trial_);
   const double pkt_ns = bottleneck_ns(joint_, trial_);
   if (pkt_ns <= 0) return;
-  // Without what is worked off.
+  // Without the backlog that is drained.
   const double offered = joint_.offered_pkts_per_ns > 0 ? load_.offered_pkts_per_ns() : 0;
   decision.predicted_load = offered > 0 ? std::min(1.0, pkt_ns * offered) : 1;
   decision.predicted_pps = 1e9 / pkt_ns;

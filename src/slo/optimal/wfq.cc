@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// wfq.cc - the optimum over batch sizes q (optimal.h) read as one over batch rates y = rho / q. A
-// unit gets a turn at pace 1 / y, when its queue holds the batch intended, and a weight in
-// proportion to what these turns need.
+// wfq.cc - the optimum over batch sizes q (optimal.h), read as an optimum over batch rates y = rho
+// / q. A unit gets a turn at pace 1 / y, when its queue holds the intended batch, and a weight in
+// proportion to the work of these turns.
 #include "slo/optimal/wfq.h"
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 namespace batchplane::slo {
 namespace {
 
-// Of a pace: smaller changes are not worth a command to the worker.
+// Relative change of a pace; smaller ones are not worth a command to the worker.
 constexpr double kPaceDeadBand = 0.05;
-// Fewer tell little of where packets go.
+// Fewer packets say little about where packets go.
 constexpr uint64_t kMinPkts = 1000;
 
 class Wfq final : public Controller {
@@ -36,7 +36,7 @@ class Wfq final : public Controller {
 
   Decision step(const Snapshot& snapshot) override {
     seen_ = snapshot;
-    // A pace stands for the trigger that it came from: to the optimum that one is in force.
+    // A pace stands for the trigger it came from: the optimum sees that trigger in force.
     for (uint32_t s = 0; s < segments_.size(); ++s) {
       if (is_scheduled_[s] && has_stepped_) {
         seen_.modules[segments_[s].head].trigger_pkts = optimal_.chosen()[s];
@@ -59,8 +59,8 @@ class Wfq final : public Controller {
   [[nodiscard]] const ProgramModule& program_of(uint32_t s) const {
     return optimal_.view().program().modules[s];
   }
-  // Of what is polled: what arrived, not what was served. Were it the latter, a queue that
-  // overflows would lose weight, and overflow the more.
+  // Shares of the polled packets, by arrivals and not by served packets: otherwise a queue that
+  // overflows would lose weight, and overflow even more.
   void update_shares(const Snapshot& snapshot) {
     for (uint32_t s = 0; s < segments_.size(); ++s) {
       const exec::ModulePeriod& head = snapshot.modules[segments_[s].head];
@@ -80,7 +80,7 @@ class Wfq final : public Controller {
     return q != 0 ? q : std::max(1.0, program_of(s).arriving_pkts);
   }
 
-  // Bypassed heads take what comes as it comes.
+  // Bypassed heads take packets as they come.
   void pace(const Snapshot& snapshot, uint32_t s, Decision& decision) const {
     const uint32_t module = segments_[s].head;
     const exec::ModulePeriod& period = snapshot.modules[module];
@@ -97,7 +97,7 @@ class Wfq final : public Controller {
     change_of(decision, module, "pace").pace_ns = pace_ns;
   }
 
-  // Of the heads, then of the input: the core's time per ns, or turns per ns.
+  // Demand of each head, then of the input: core time per ns, or turns per ns.
   [[nodiscard]] std::vector<double> demands(const ScheduledTask& task) const {
     const Program& program = optimal_.view().program();
     const bool by_count = model_.tasks[task.task].scheduling.by == exec::ScheduleBy::kCount;

@@ -8,7 +8,7 @@
 namespace batchplane::slo {
 namespace {
 
-// Of an age limit: smaller changes are not worth a command to the worker.
+// Relative change of an age limit; smaller ones are not worth a command to the worker.
 constexpr double kAgeDeadBand = 0.02;
 
 bool is_other_age(uint64_t wanted_ns, uint64_t found_ns) {

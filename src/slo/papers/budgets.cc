@@ -6,8 +6,8 @@
 namespace batchplane::slo {
 namespace {
 
-// Legs past their budgets get what they may, as far as the others can spare it: a budget never falls
-// below the delay that was measured. True: there were some, whether or not anybody could help.
+// Legs over their budgets get more, as far as the others can spare it: a budget never falls below
+// the measured delay. True when there were such legs, whether or not they could be helped.
 bool help_those_over(double slo_ns, const BudgetRule& rule, std::vector<LegState>& legs) {
   double wanted_ns = 0;
   double spare_ns = 0;
@@ -39,14 +39,14 @@ void divide_budget(double slo_ns, size_t leader, double load, uint64_t number,
                    const BudgetRule& rule, std::vector<LegState>& legs) {
   if (rule.step == BudgetStep::kStatic || legs.size() < 2) return;
   if (help_those_over(slo_ns, rule, legs) || load <= 0) return;
-  // alpha = delta D^2 / L: prices are loads per time, so this times a price is a time.
+  // alpha = delta D^2 / L: prices are loads per time, so alpha times a price is a time.
   double step_ns2 = rule.step_size * slo_ns * slo_ns / load;
   if (rule.step == BudgetStep::kDiminishing) step_ns2 /= static_cast<double>(number);
   double followers_ns = 0;
   for (size_t i = 0; i < legs.size(); ++i) {
     if (i == leader) continue;
     const double moved_ns = step_ns2 * (legs[i].load_per_ns - legs[leader].load_per_ns);
-    // What a leg takes today it needs tomorrow: prices are of small changes.
+    // A leg keeps the delay that it takes now: prices are valid for small changes only.
     const double least_ns = std::min(legs[i].budget_ns, legs[i].delay_ns);
     legs[i].budget_ns = std::clamp(legs[i].budget_ns + moved_ns, least_ns, slo_ns);
     followers_ns += legs[i].budget_ns;

@@ -63,7 +63,7 @@ class Descent {
       for (const uint32_t behind : topology_.next[free_[u]]) {
         const size_t v = column_[behind];
         if (v == kNoColumn) continue;
-        // What merges more branches than this one fills faster anyway.
+        // A segment that merges more branches than this one fills faster anyway.
         const double rate_limit = (1 + settings_.tolerance) * segment(u).rate_pkts_per_ns;
         if (segment(v).rate_pkts_per_ns <= rate_limit) chains_.push_back({u, v});
       }
@@ -84,8 +84,9 @@ class Descent {
     return row;
   }
 
-  // A flow holds its buffers back when it is tight, or has no room for one packet more in each of
-  // those that may grow. Otherwise its last bit of headroom would bound the step of all others.
+  // A flow's constraint is active when the flow is tight, or has no room for one more packet in
+  // each of its buffers that may grow. Otherwise its last bit of headroom would bound the step of
+  // all others.
   [[nodiscard]] bool is_active(const FlowNow& flow, const Row& row) const {
     if (!flow.has_slo() || length_of(row) == 0) return false;
     double next_ns = 0;
@@ -120,7 +121,7 @@ class Descent {
     return rows;
   }
 
-  // Bounds are active where the direction would leave them: those join the rows, all at once.
+  // A bound is active where the direction would leave it; such bounds join the rows, all at once.
   Projection project_within_bounds(std::vector<Row>& rows) const {
     for (;;) {
       Projection projection = project(rows, gradient_);
@@ -148,7 +149,7 @@ class Descent {
     return 0;
   }
 
-  // Empty: no constraint holds the triggers back that would better be given up (an optimum).
+  // Empty: no constraint that should be given up holds the triggers back (an optimum).
   [[nodiscard]] std::vector<double> find_direction() {
     std::vector<Row> rows = rows_active_before();
     const double negligible = kNegligible * length_of(gradient_);
@@ -166,7 +167,8 @@ class Descent {
         if (at < std::ssize(row_flows_)) row_flows_.erase(row_flows_.begin() + at);
         continue;
       }
-      // The last try gives up all of them: one at a time could end here in every period anew.
+      // The last try gives up all of them: one at a time, this could end here again in every
+      // period.
       std::vector<Row> kept;
       for (size_t i = 0; i < rows.size(); ++i) {
         if (multipliers[i] >= -negligible) kept.push_back(rows[i]);
@@ -185,7 +187,7 @@ class Descent {
     }
   }
 
-  // The largest multiple of the direction that no flow, bound or chain forbids.
+  // The largest multiple of the direction that all flows, bounds and chains allow.
   [[nodiscard]] double longest_step(const std::vector<double>& direction) const {
     double step = kNoLimit;
     for (uint32_t f = 0; f < state_.flows.size(); ++f) {
@@ -217,7 +219,7 @@ class Descent {
     return step;
   }
 
-  // Change of load per unit of the direction, a step away.
+  // Change of load per unit of the direction, after `step`.
   [[nodiscard]] double load_slope(const std::vector<double>& direction, double step) const {
     double slope = 0;
     for (size_t i = 0; i < free_.size(); ++i) {
@@ -227,7 +229,8 @@ class Descent {
     return slope;
   }
 
-  // The load is convex along the direction: where it is least, at most the longest step.
+  // The load is convex along the direction: returns the step with the least load, at most
+  // `longest`.
   [[nodiscard]] double best_step(const std::vector<double>& direction, double longest) const {
     if (!std::isfinite(longest) || load_slope(direction, longest) <= 0) return longest;
     double low = 0;
@@ -245,14 +248,15 @@ class Descent {
                               topology_.model.batch_limit_pkts);
   }
 
-  // The delay of a flow may reach this.
+  // Delay that a flow may reach.
   [[nodiscard]] double target_ns(uint32_t flow) const {
     return state_.flows[flow].slo_ns - state_.flows[flow].tolerance_ns;
   }
 
-  // Down first; then up by one where no flow, with all that was decided, passes its target.
+  // Triggers go down first; then up by one where no flow passes its target, with all decisions so
+  // far.
   void move(const std::vector<double>& direction, double step) {
-    constexpr double kAlmost = 1e-6;  // of a packet: a whole number that rounding has missed
+    constexpr double kAlmost = 1e-6;  // of a packet: a whole number missed by rounding
     std::vector<double> planned_ns;
     for (const FlowNow& flow : state_.flows) planned_ns.push_back(flow.planned_ns());
     std::vector<double> triggers;

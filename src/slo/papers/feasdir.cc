@@ -9,8 +9,8 @@
 namespace batchplane::slo {
 namespace {
 
-// A task whose input is hardly ever empty: what a trigger saves becomes rate, and all buffers fill
-// sooner.
+// A task whose input is hardly ever empty: time that a trigger saves becomes throughput, and all
+// buffers fill sooner.
 constexpr double kSaturatedShare = 0.95;
 
 class FeasDir final : public Baseline {
@@ -53,8 +53,8 @@ class FeasDir final : public Baseline {
     state.set_trigger_and_slack(topology(), s, target_pkts, "pull");
   }
 
-  // How far the flow through a segment that misses its SLO most is above the tolerance, as a share
-  // of the SLO; 0 when none is.
+  // How far the worst flow through a segment exceeds the tolerance, as a share of its SLO; 0 when
+  // none does.
   [[nodiscard]] double worst_excess(const PeriodState& state, uint32_t s) const {
     double worst = 0;
     for (const uint32_t f : topology().flows_through[s]) {
@@ -65,7 +65,7 @@ class FeasDir final : public Baseline {
     return worst;
   }
 
-  // A buffer must not fill more slowly than the next ones in use behind it.
+  // A buffer must not fill more slowly than the next buffers in use behind it.
   [[nodiscard]] uint32_t max_pkts(const PeriodState& state, uint32_t s) const {
     double most = topology().model.batch_limit_pkts;
     std::vector<uint32_t> ahead = topology().next[s];
@@ -91,9 +91,9 @@ class FeasDir final : public Baseline {
     return busy_ns > 0 && busy_ns >= kSaturatedShare * (busy_ns + idle_ns);
   }
 
-  // What one packet more in this trigger adds to a flow's delay. Fill and service on the flow's own
-  // path; at saturation a larger trigger also shortens the time that each packet costs, and with it
-  // the fill of every buffer on the path: all rates rise by the same factor.
+  // What one more packet in this trigger adds to a flow's delay: fill and service on the flow's own
+  // path. At saturation a larger trigger also shortens the time per packet, and with it the fill of
+  // every buffer on the path: all rates rise by the same factor.
   [[nodiscard]] double delay_gradient_ns(const Snapshot& snapshot, const PeriodState& state,
                                          uint32_t s, uint32_t flow) const {
     const SegmentPeriod& segment = state.segments[s];
@@ -115,7 +115,7 @@ class FeasDir final : public Baseline {
     return modules[topology().segments[a].head].task == modules[topology().segments[b].head].task;
   }
 
-  // Late flows say by how much to move, and which way; the others how far that may go.
+  // Late flows decide how far to move, and which way; the other flows limit the move.
   void follow_gradient(const Snapshot& snapshot, PeriodState& state, uint32_t s) {
     const SegmentPeriod& segment = state.segments[s];
     const double trigger = segment.trigger_pkts;
@@ -139,7 +139,8 @@ class FeasDir final : public Baseline {
         allowed = std::min(allowed, pkts);
       }
     }
-    if (wanted_down > 0 && wanted_up > 0) return;  // late flows disagree: another module's turn
+    if (wanted_down > 0 && wanted_up > 0)
+      return;  // late flows disagree: leave it to another module
     if (wanted_down > 0) {
       move(state, s, trigger - std::ceil(std::min(wanted_down, down)), "recover");
     } else {

@@ -10,12 +10,12 @@
 namespace batchplane::slo {
 namespace {
 
-// What a packet may spend in one task: its SLO, in equal parts to the tasks on its way.
+// Time a packet may spend in one task: its SLO, divided equally among the tasks on its path.
 double task_budget_ns(const Topology& topology, const PeriodState& state, uint32_t flow) {
   return state.flows[flow].slo_ns / static_cast<double>(topology.tasks_on[flow].size());
 }
 
-// Service of the modules from a buffer on, as far as the same task goes.
+// Service time of the modules from a buffer on, within the same task.
 double service_behind_ns(const Model& model, const Snapshot& snapshot, uint32_t flow,
                          uint32_t head) {
   const std::vector<uint32_t>& path = model.flows[flow].path;
@@ -40,7 +40,8 @@ class Full final : public Baseline {
 
   void decide(const Snapshot& /*snapshot*/, PeriodState& state) override {
     if (options_.keeps_triggers) {
-      // What measuring finds not worth a buffer is not ours to judge.
+      // With kept triggers, do not bypass a buffer either, even if the measurement finds it not
+      // worth having.
       for (SegmentPeriod& segment : state.segments) segment.trigger_pkts = segment.old_trigger_pkts;
       return;
     }
@@ -63,8 +64,8 @@ class Full final : public Baseline {
     return min_ns;
   }
 
-  // What may be due together with a segment's release and go first: buffers of its task whose flows
-  // are as tight.
+  // Service time of releases that may be due together with a segment's release and go first:
+  // buffers of its task whose flows are as tight.
   [[nodiscard]] double expiring_together_ns(const PeriodState& state, uint32_t segment) const {
     const Model& model = topology().model;
     const double mine_ns = min_budget_ns(state, segment);
@@ -80,8 +81,8 @@ class Full final : public Baseline {
     return sum_ns;
   }
 
-  // A packet released at this age still has the time that its service takes; before the release one
-  // run may have to end, and what is due with it may go first.
+  // A packet released at this age still has time for its service. Before the release one run may
+  // have to end, and other releases due then may go first.
   [[nodiscard]] uint64_t age_limit_ns(const Snapshot& snapshot, const PeriodState& state,
                                       uint32_t segment) const override {
     if (!options_.has_age_limits) return exec::kStrandingAge;

@@ -47,8 +47,7 @@ class Nfvnice final : public Controller {
     value = value < 0 ? measured : kNewest * measured + (1 - kNewest) * value;
   }
 
-  // What arrived, whether it was served or not, at what a packet costs in the batches that it is
-  // served in.
+  // Arrivals, served or not, times the cost of a packet in the batches that are served.
   double update(const Snapshot& snapshot, uint32_t s) {
     const exec::ModulePeriod& head = snapshot.modules[segments_[s].head];
     double per_pkt_ns = cost_line(head).ns(1);

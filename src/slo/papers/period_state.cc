@@ -17,7 +17,7 @@ const exec::ModulePeriod& module_of(const Snapshot& snapshot, uint32_t module) {
 }
 
 // Packets that reached a module. Its buffer may hold some back, and counts arrivals only while it
-// buffers: the larger number is the one that saw the whole period.
+// buffers: the larger of the two counts covers the whole period.
 double reached_pkts(const exec::ModulePeriod& module) {
   return static_cast<double>(std::max(module.pkts, module.arrived_pkts));
 }
@@ -35,8 +35,8 @@ void visit(const Topology& topology, uint32_t segment, std::vector<bool>& is_see
 }
 
 // Costs of a segment's own members. Each member with traffic adds its whole cost per batch, and its
-// cost per packet by the share of the head's packets that reach it: never more than all of them,
-// also where branches meet again.
+// cost per packet times the share of the head's packets that reach it: at most all of them, also
+// where branches meet again.
 void add_member_costs(const Topology& topology, const Snapshot& snapshot, uint32_t s,
                       SegmentPeriod& segment) {
   const double head_pkts = reached_pkts(module_of(snapshot, topology.segments[s].head));

@@ -12,7 +12,7 @@ bool is_almost_full(const Topology& topology, const Settings& settings,
   return segment.arriving_pkts >= settings.push_ratio * topology.model.batch_limit_pkts;
 }
 
-// Buffers that recovery may touch.
+// Whether recovery may touch the buffer.
 bool may_shrink(const SegmentPeriod& segment) {
   return !segment.is_frozen && segment.trigger_pkts > 0 && segment.rate_pkts_per_ns > 0;
 }

@@ -10,7 +10,7 @@
 namespace batchplane::slo {
 namespace {
 
-// The pipeline as one task sees it: its own buffers, and of each flow the part that crosses it.
+// The pipeline as one task sees it: its own buffers, and the part of each flow that crosses it.
 struct Part {
   Part(const Model& whole, uint32_t task, const std::vector<uint32_t>& head_segment)
       : model(of_task(whole, task)), topology(model) {
@@ -51,7 +51,7 @@ class Primal final : public Baseline {
  private:
   struct Budget {
     double slo_ns = 0;
-    std::vector<LegState> legs;  // as Legs::of_flow; of a flow within one task: none
+    std::vector<LegState> legs;  // as Legs::of_flow; empty for a flow within one task
   };
 
   void decide(const Snapshot& snapshot, PeriodState& state) override {
@@ -70,7 +70,7 @@ class Primal final : public Baseline {
     }
   }
 
-  // Budgets begin anew with an SLO: what was learnt for another says little.
+  // Budgets start anew with a new SLO: prices learned for another one say little.
   void take_in(const Snapshot& snapshot) {
     const exec::Legs& legs = topology().model.legs;
     for (uint32_t f = 0; f < flows_.size(); ++f) {
@@ -101,7 +101,7 @@ class Primal final : public Baseline {
     }
   }
 
-  // `full` on what the task sees: its part of each flow, with its budget as the SLO.
+  // Runs `full` on the task's view: its part of each flow, with the flow's budget there as SLO.
   void control_task(uint32_t t, const Snapshot& snapshot, Snapshot& seen, PeriodState& state) {
     const exec::Legs& legs = topology().model.legs;
     const Part& part = *parts_[t];
@@ -131,8 +131,8 @@ class Primal final : public Baseline {
     }
   }
 
-  // What the gradient step found; and where nothing holds packets yet, for want of budget, what the
-  // first packet that a buffer held would save.
+  // The price that the gradient step found. Where nothing is held yet for want of budget, the
+  // saving of the first packet that a buffer would hold.
   [[nodiscard]] static double price_of(const Part& part, const PeriodState& own, uint32_t f) {
     double price = own.flows[f].load_per_ns;
     if (own.flows[f].is_frozen) return price;
@@ -158,7 +158,7 @@ class Primal final : public Baseline {
     return nullptr;
   }
 
-  // The first task on a flow's way, as in the paper's experiments.
+  // The first task on a flow's path, as in the paper's experiments.
   static constexpr size_t kLeader = 0;
 
   const BudgetRule rule_;

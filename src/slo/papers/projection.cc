@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// projection.cc - an orthonormal basis of the rows by Gram-Schmidt with pivoting; what is left of a
-// row after the basis before it tells whether it depends on them.
+// projection.cc - an orthonormal basis of the rows by Gram-Schmidt with pivoting; the remainder of
+// a row shows whether it depends on the rows before it.
 #include "slo/papers/projection.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace batchplane::slo {
 namespace {
 
-// Of a row of length one: below this, nothing but rounding is left.
+// Length of a unit row's remainder below which only rounding is left.
 constexpr double kDependent = 1e-9;
 
 double dot(const std::vector<double>& a, const std::vector<double>& b) {
@@ -22,8 +22,8 @@ void subtract(std::vector<double>& from, double factor, const std::vector<double
   for (size_t i = 0; i < from.size(); ++i) from[i] -= factor * what[i];
 }
 
-// Taken out twice: once leaves rounding errors of the size of what was taken. Most rows have
-// nothing in common, which one product tells. False: nothing to take out.
+// Subtracts the component along `unit`, twice: once leaves rounding errors of its size. Most rows
+// have nothing in common, which one product shows. False: nothing to subtract.
 bool take_out(std::vector<double>& v, const std::vector<double>& unit) {
   const double part = dot(v, unit);
   if (part == 0) return false;

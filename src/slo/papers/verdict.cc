@@ -16,7 +16,7 @@ double service_at(const Snapshot& snapshot, uint32_t module, double batch_pkts) 
   return cost_line(snapshot.modules[module]).ns(batch_pkts);
 }
 
-// What no controller can go below: each module runs once, for one packet.
+// Least service time under any controller: each module runs once, for one packet.
 double min_service_ns(const Snapshot& snapshot, const std::vector<uint32_t>& path) {
   double sum_ns = 0;
   for (const uint32_t module : path) sum_ns += service_at(snapshot, module, 1);
@@ -112,7 +112,7 @@ FlowExplanation explain_flow(const Topology& topology, const Settings& settings,
                        .multiplier_pps_per_us = verdict.multiplier_pps_per_us,
                        .hint = verdict.hint,
                        .legs = verdict.legs};
-  // What was measured beyond its terms, so that they add up to the SLO.
+  // Measured delay beyond the terms, so that all terms and the slack add up to the SLO.
   told.bias_ns = now.delay_ns - told.turnaround_ns - told.fill_ns - told.service_ns;
   told.margin_ns = told.slo_ns * settings.tolerance;
   for (const uint32_t s : topology.segments_on[f]) {

@@ -9,8 +9,8 @@ namespace {
 
 constexpr uint32_t kMaxRates = 4;
 constexpr double kSameRate = 1e-3;  // relative change of the rate
-// A worker's load counts by a power of how near it is to the busiest one's: so steep that only
-// those that set the pace count, and smooth enough that two take turns no longer.
+// The weight of a worker's load is a power of its ratio to the busiest worker's load: so steep that
+// only the workers that set the pace count, smooth enough that two workers do not take turns.
 constexpr double kSteepness = 16;
 
 std::vector<double> worker_ns(const Joint& joint, const Evaluation& at) {
@@ -24,7 +24,7 @@ std::vector<double> worker_ns(const Joint& joint, const Evaluation& at) {
   return sums;
 }
 
-// The one task that takes any time; kSeveral when several do.
+// The only task that takes any time; kSeveral when several do.
 constexpr size_t kSeveral = ~size_t{0};
 size_t only_task(const Program& program) {
   size_t only = kSeveral;
@@ -44,7 +44,7 @@ void weigh(const Joint& joint, const Evaluation& at, bool is_saturated, Program&
   for (size_t t = 0; t < program.tasks.size(); ++t) {
     const double near = most > 0 ? loads[joint.worker_of_task[t]] / most : 1;
     const double wanted = is_saturated ? std::max(1e-3, std::pow(near, kSteepness)) : 1;
-    // Half of the way, else two workers that are near each other change places for ever.
+    // Only halfway, or two workers with similar loads would change places for ever.
     program.tasks[t].weight = std::sqrt(program.tasks[t].weight * wanted);
   }
 }
@@ -61,7 +61,7 @@ void set_rate(const Joint& joint, double rate_pkts_per_ns, Program& program) {
     program.tasks[t].rate_pkts_per_ns = joint.visits[t] * rate_pkts_per_ns;
   }
   if (joint.offered_pkts_per_ns > 0) return;
-  // The rate of a single task follows from its triggers: a fixed point that the solver finds.
+  // The rate of a single task follows from its triggers: the solver finds this fixed point.
   const size_t only = only_task(program);
   if (only != kSeveral) program.tasks[only].is_saturated = true;
 }
@@ -96,7 +96,7 @@ JointSolution solve_joint(const Joint& joint, double first_rate_pkts_per_ns, Pro
       best_short = n_short;
       has_best = true;
     }
-    // Below saturation no worker weighs more than others: the first round is the last.
+    // Below saturation all workers weigh the same: the first round is the last.
     if (std::abs(next - rate) <= kSameRate * rate && (round > 0 || !is_saturated)) break;
     rate = next;
     weigh(joint, found.model, is_saturated, program);

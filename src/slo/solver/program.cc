@@ -7,13 +7,13 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr uint32_t kManyIterates = 1000;  // when time does not matter
+constexpr uint32_t kManyIterates = 1000;  // when solving time does not matter
 constexpr uint32_t kMaxExclusions = 4;
 constexpr uint32_t kUndamped = 6;
-constexpr double kSteadyEmphasis = 10;  // times what triggers may move
+constexpr double kSteadyEmphasis = 10;  // times the change at which triggers count as settled
 constexpr double kMinPart = 0.02;
 constexpr double kPenaltyGrowth = 10;
-constexpr double kMaxPenalty = 1e6;  // of what a budget is worth on average
+constexpr double kMaxPenalty = 1e6;  // times the mean worth of a budget
 constexpr double kMaxFeedback = 0.95;
 }  // namespace
 
@@ -26,7 +26,7 @@ void Solver::prepare(const Program& program) {
                    module_flows_begin_.begin());
   module_flows_.resize(program.flow_modules.size());
   std::vector<uint32_t> next(module_flows_begin_.begin(), module_flows_begin_.end() - 1);
-  std::vector<uint32_t> root(n_flows);  // union by the smallest flow
+  std::vector<uint32_t> root(n_flows);  // union-find; the smallest flow is the root
   std::iota(root.begin(), root.end(), 0U);
   const auto find = [&](uint32_t f) {
     while (root[f] != f) f = root[f];
@@ -72,7 +72,7 @@ void Solver::prepare(const Program& program) {
   has_point_ = false;
 }
 
-// A module may hold when the largest batch would pay for the holding.
+// A module may hold when its largest batch would pay for the holding.
 void Solver::choose_free(const Program& program) {
   for (size_t v = 0; v < program.modules.size(); ++v) {
     const ProgramModule& module = program.modules[v];
@@ -84,8 +84,8 @@ void Solver::choose_free(const Program& program) {
   }
 }
 
-// What a budget's price is worth in shorter fills: at saturation they follow the time per packet,
-// by task. All prices are in units of `1 / scale`, in which the busiest of these sums leaves the
+// By task, the worth of a budget's price in shorter fills: at saturation fills follow the time per
+// packet. All prices are in units of `1 / scale`, in which the busiest of these sums leaves the
 // load its weight (docs/model.md, "Solving").
 void Solver::set_feedback(const Program& program) {
   std::ranges::fill(feedback_, 0.0);
@@ -111,7 +111,7 @@ void Solver::set_feedback(const Program& program) {
   }
 }
 
-// What the objective and the tasks' turnaround weigh in the relaxed problem.
+// Sets the weights of the objective and of the tasks' turnaround in the relaxed problem.
 void Solver::set_weights(const Program& program) {
   set_feedback(program);
   for (size_t v = 0; v < program.modules.size(); ++v) {
@@ -122,8 +122,8 @@ void Solver::set_weights(const Program& program) {
   }
 }
 
-// What is left of a flow's budget for delay_slope * q of its modules that may hold, and what that
-// is at least.
+// The part of a flow's budget left for delay_slope * q of its modules that may hold; min_ns is the
+// least that these need.
 double Solver::room_of(const Program& program, uint32_t f, double& min_ns) const {
   const ProgramFlow& flow = program.flows[f];
   double turnaround_ns = 0;
@@ -147,8 +147,8 @@ double Solver::room_of(const Program& program, uint32_t f, double& min_ns) const
   return room_ns - (may_hold ? std::max(turnaround_ns, flow.holding_ns) : turnaround_ns);
 }
 
-// A flow that could be served, but not be held everywhere where that pays: takes the buffer away
-// that delays it most. False: there is none.
+// For a flow that could be served, but not held everywhere that holding pays: bypasses the buffer
+// that delays it most. False when there is none.
 bool Solver::bypass_dearest(const Program& program, uint32_t f) {
   const ProgramFlow& flow = program.flows[f];
   double max_ns = -1;
@@ -179,15 +179,15 @@ void Solver::set_budgets(const Program& program) {
     while (room_ns_[f] < min_ns && bypass_dearest(program, f)) {
       room_ns_[f] = room_of(program, f, min_ns);
     }
-    // Once it pays a penalty, only a point that keeps its budget ends that.
+    // Once a flow pays a penalty, only a point within its budget ends the penalty.
     const bool is_late = penalty_[f] > 0 && at_.delay_ns[f] > program.flows[f].budget_ns;
     is_short_[f] = room_ns_[f] < min_ns || is_late;
     any_short_ |= is_short_[f] != 0;
   }
 }
 
-// A flow without room pays a price of its own making, which grows until what it is short of counts
-// more than the load: the point moves to where its delay is least, or to where it has room.
+// A flow without room pays a penalty price, which grows until its shortage counts more than the
+// load: the point moves to the flow's least delay, or to where it has room.
 void Solver::set_penalties(const Program& program) {
   for (size_t f = 0; f < program.flows.size(); ++f) {
     if (is_short_[f] == 0) continue;
@@ -196,7 +196,7 @@ void Solver::set_penalties(const Program& program) {
   }
 }
 
-// Whether no penalty is paid, or only such that growing would change nothing.
+// Whether no penalty is paid, or only penalties whose growth would change nothing.
 bool Solver::penalties_are_final(const Program& program) const {
   for (size_t f = 0; f < penalty_.size(); ++f) {
     const double least = at_.load / std::max(1.0, program.flows[f].budget_ns);
@@ -205,8 +205,8 @@ bool Solver::penalties_are_final(const Program& program) const {
   return true;
 }
 
-// The price of a task's turnaround is what its flows pay for their budgets. True when it moves no
-// more by anything that would count beside the load.
+// The price of a task's turnaround is the sum of its flows' budget prices. True when it changes by
+// no more than counts beside the load.
 bool Solver::update_emphasis(const Program& program) {
   bool is_steady = true;
   for (size_t t = 0; t < program.tasks.size(); ++t) {
@@ -220,7 +220,7 @@ bool Solver::update_emphasis(const Program& program) {
         is_penalised |= penalty_[f] > 0;
       }
     }
-    // Turnaround over load, both per batch: alike for all modules but for their spread.
+    // Turnaround over load, both per batch: the same for all modules except for their spread.
     const ProgramTask& task = program.tasks[t];
     const double waited = task.runs_waited * task.run_pkts / task.rate_pkts_per_ns;
     is_steady &= !(std::abs(sum - emphasis_[t]) * waited > kSteadyEmphasis * settled_);
@@ -232,7 +232,7 @@ bool Solver::update_emphasis(const Program& program) {
   return is_steady;
 }
 
-// One convex problem; true when the point no longer moves.
+// Solves one convex problem; true when the point no longer moves.
 bool Solver::iterate(const Program& program, bool is_last) {
   evaluate(program, size_, at_);
   slopes_at(program, at_, slopes_);
@@ -272,8 +272,8 @@ void Solver::relax(const Program& program) {
   }
 }
 
-// From the last point when it leads anywhere, else from the largest triggers. False: some flow
-// stays short.
+// Starts from the last point when that leads to a solution, else from the largest triggers. False
+// when some flow stays short.
 bool Solver::relax_all(const Program& program, bool is_warm) {
   const auto clamp_to_bounds = [&] {
     for (size_t v = 0; v < size_.size(); ++v) {
@@ -287,7 +287,7 @@ bool Solver::relax_all(const Program& program, bool is_warm) {
     relax(program);
     if (!any_short_) return true;
   }
-  // Turnaround is least with large triggers, unless single firings are heavy: then with none.
+  // Turnaround is least with large triggers or, if single firings are heavy, with none.
   for (const bool is_from_most : {true, false}) {
     for (size_t v = 0; v < size_.size(); ++v) {
       size_[v] = is_from_most ? program.modules[v].max_pkts : 0;
@@ -316,7 +316,8 @@ double Solver::excess_ns(const Program& program) const {
   return excess;
 }
 
-// Relaxed problem, then integers, twice: what does not pay as an integer gives its budget back.
+// Relaxed problem, then integers, twice: a buffer that does not pay as an integer gives its budget
+// back.
 void Solver::solve_round(const Program& program) {
   for (uint32_t round = 0; round <= kMaxExclusions; ++round) {
     choose_free(program);
@@ -349,8 +350,8 @@ void Solver::finish(const Program& program) {
   }
 }
 
-// No triggers keep some flows within their budgets: either what they pass is bypassed, or they are
-// served like flows without one. Whichever misses by less.
+// No triggers keep some flows within their budgets: either the buffers on their paths are bypassed,
+// or these flows are served as if without a budget, whichever misses by less.
 void Solver::settle_infeasible(const Program& program) {
   const double free_excess_ns = excess_ns(program);
   const std::vector<double> free_triggers = triggers_;

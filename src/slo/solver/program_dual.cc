@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// program_dual.cc - the relaxed problem: minimise sum w / q + p q with sum k q <= room for every
-// flow. Given the prices of flows each q has a closed form; prices are found one at a time, and
-// where flows share modules by Newton steps on the dual of the group.
+// program_dual.cc - the relaxed problem: minimise sum w / q + p q subject to sum k q <= room for
+// every flow. Given the flows' prices, each q has a closed form. Prices are found one at a time,
+// and by Newton steps on the dual of the group where flows share modules.
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -11,8 +11,8 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kTight = 1e-5;      // of the room: close enough to the budget
-constexpr uint32_t kMaxSteps = 60;   // of one price
+constexpr double kTight = 1e-5;      // of the room: counts as exactly within the budget
+constexpr uint32_t kMaxSteps = 60;   // for one price
 constexpr uint32_t kMaxSweeps = 60;  // over a group
 constexpr double kSteady = 1e-3;     // relative change of prices in a sweep
 }  // namespace
@@ -22,7 +22,7 @@ double Solver::size_at(uint32_t v, double price) const {
   return per_pkt > 0 ? std::sqrt(weight_[v] / per_pkt) : kNoBudgetNs;
 }
 
-// What the flow's modules use of its room at its price + price_change, and the derivative of that.
+// The room that the flow's modules use at its price + price_change, and its derivative.
 double Solver::used_ns(const Program& program, uint32_t f, double price_change,
                        double& slope) const {
   double used = 0;
@@ -48,12 +48,12 @@ void Solver::add_price(const Program& program, uint32_t f, double change) {
   }
 }
 
-// The price at which the flow just keeps its budget, others unchanged: the root of a convex
-// decreasing function, by Newton within a bracket. Returns by how much it changed, relatively.
+// The price at which the flow just keeps its budget, with the other prices fixed: the root of a
+// convex decreasing function, by Newton within a bracket. Returns the relative change of the price.
 double Solver::step_price(const Program& program, uint32_t f) {
   const double old = price_[f];
   double slope = 0;
-  double low = 0;  // too much used here
+  double low = 0;  // a price at which too much is used
   double high = 0;
   if (room_ns_[f] == kNoBudgetNs || used_ns(program, f, -old, slope) <= room_ns_[f]) {
     add_price(program, f, -old);
@@ -71,8 +71,8 @@ double Solver::step_price(const Program& program, uint32_t f) {
     if (std::abs(miss_ns) <= kTight * std::abs(room_ns_[f])) break;
     (miss_ns > 0 ? low : high) = price;
     if (high - low <= 1e-12 * high) break;
-    // In 1 / sqrt(price) the function is a straight line while no trigger meets a bound and no
-    // other flow has a price: the step is taken there.
+    // In 1 / sqrt(price) the function is a straight line while no trigger is at a bound and no
+    // other flow has a price, so the step is taken there.
     const double root = 1 / std::sqrt(price);
     const double next_root = root - miss_ns / (-2 * slope * price * std::sqrt(price));
     double next = slope < 0 && next_root > 0 ? 1 / (next_root * next_root) : 0;
@@ -101,8 +101,8 @@ double Solver::dual_value(const Program& program, const Group& group) const {
   return value;
 }
 
-// Of flows that may be held by the same modules only the one with the least room counts: behind a
-// buffer that many share, all of them would otherwise take turns in paying for it.
+// Of flows that the same modules may hold, only the one with the least room counts: behind a buffer
+// that many flows share, they would otherwise take turns paying for it.
 void Solver::set_implied(const Program& program, const Group& group) {
   active_.clear();
   for (uint32_t i = group.begin; i < group.end; ++i) {
@@ -146,7 +146,7 @@ void Solver::solve_group(const Program& program, const Group& group) {
   }
 }
 
-// Sizes follow from prices; that of a short flow is given.
+// Sizes follow from prices; the price of a short flow is given.
 void Solver::solve_dual(const Program& program) {
   std::ranges::fill(module_price_, 0.0);
   for (uint32_t f = 0; f < program.flows.size(); ++f) {

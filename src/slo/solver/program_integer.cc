@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// program_integer.cc - from relaxed sizes to triggers: down, bypassed where holding does not pay,
-// up again where the rest of the budgets buys most, and never beyond a budget.
+// program_integer.cc - from relaxed sizes to triggers: rounds down, bypasses buffers that do not
+// pay, then raises triggers where the rest of the budgets buys most, never beyond a budget.
 #include <algorithm>
 #include <cmath>
 
@@ -8,8 +8,8 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kRounding = 1e-6;     // sizes this close below an integer are that integer
-constexpr double kBudgetSlack = 1e-9;  // relative: what arithmetic may lose
+constexpr double kRounding = 1e-6;     // sizes this close below an integer count as it
+constexpr double kBudgetSlack = 1e-9;  // relative, for rounding errors
 constexpr uint32_t kMixedRounds = 2;
 constexpr uint32_t kMaxDrops = 4;
 constexpr uint32_t kNone = ~0U;
@@ -23,8 +23,8 @@ void Solver::round_down(const Program& program) {
   }
 }
 
-// Takes buffers away whose batches gain less than holding costs. True when one went that took any
-// of a budget: where bunches are cut, the first packet held does that, however small the batch.
+// Bypasses buffers whose batches gain less than holding costs. True when one of them used any
+// budget: where arriving batches are cut, the first packet held does, however small the batch.
 bool Solver::bypass_unpaid(const Program& program) {
   bool any = false;
   for (size_t v = 0; v < size_.size(); ++v) {
@@ -41,9 +41,8 @@ bool Solver::bypass_unpaid(const Program& program) {
   return any;
 }
 
-// What the module's holding costs the flows through it, at their prices, more than it saves. The
-// first packet that is held costs a whole arriving batch's fill: a step that prices know nothing
-// of.
+// By how much the module's holding costs the flows through it, at their prices, more than it saves.
+// The first packet held costs a whole arriving batch's fill: a step that the prices do not see.
 double Solver::loss_of_holding(const Program& program, uint32_t v) const {
   const ProgramModule& module = program.modules[v];
   const double a = module.arriving_pkts;
@@ -53,8 +52,8 @@ double Solver::loss_of_holding(const Program& program, uint32_t v) const {
   return module_price_[v] * delay_ns - weight_[v] * (1 / a - 1 / size_[v]);
 }
 
-// Where flows hold at several modules: of those that share flows the one that loses most is
-// bypassed. True when any was.
+// Where flows hold at several modules: of the modules of flows in one group, bypasses the one that
+// loses most. True when any was bypassed.
 bool Solver::bypass_outpriced(const Program& program) {
   bool any = false;
   for (const Group& group : groups_) {
@@ -93,7 +92,7 @@ bool Solver::may_hold_twice(const Program& program) const {
   });
 }
 
-// Without what was outpriced, as long as that helps: what it held is shared by others.
+// Bypasses outpriced buffers as long as that helps: others share the room that they used.
 void Solver::drop_dear(const Program& program) {
   if (std::ranges::find(is_out_, uint8_t{1}) != is_out_.end()) return;
   if (!may_hold_twice(program)) return;
@@ -112,8 +111,8 @@ void Solver::drop_dear(const Program& program) {
   restore_point();
 }
 
-// Everything that belongs to the triggers: what is explained by prices, and where the next solve
-// starts from, must not be those of a try that was given up.
+// Keeps all that belongs to the triggers: prices that explain them, and the next solve's start,
+// must not come from a try that was given up.
 void Solver::keep_point() {
   kept_.triggers = triggers_;
   kept_.size = size_;
@@ -146,8 +145,7 @@ bool Solver::fits(const Program& program) {
   return true;
 }
 
-// What is left of the budgets at triggers_, by flow and, as far as turnaround is concerned, by
-// task.
+// Room left in the budgets at triggers_, by flow and, for turnaround, by task.
 void Solver::set_rooms(const Program& program) {
   evaluate(program, triggers_, at_);
   slopes_at(program, at_, slopes_);
@@ -172,8 +170,8 @@ void Solver::set_rooms(const Program& program) {
   }
 }
 
-// By how much flow f waits longer for filling when module v's trigger goes up: where fills mix, by
-// a part of what its own fill becomes longer.
+// How much longer flow f waits for fills when module v's trigger goes up: where fills mix, only
+// part of the increase of the module's own fill.
 double Solver::fill_increase_ns(const Program& program, uint32_t f, uint32_t v, double to) const {
   const ProgramModule& module = program.modules[v];
   const double rate = rate_of(program, module, at_.task_pkt_ns[module.task]);
@@ -186,7 +184,7 @@ double Solver::fill_increase_ns(const Program& program, uint32_t f, uint32_t v, 
   return fills.delay_ns() - fills_[f].delay_ns();
 }
 
-// The best that module v can do with what is left: one packet more, or from bypassed to the largest
+// The best raise of module v within the room left: one more packet, or from bypassed to the largest
 // batch that fits. `to` stays 0 when nothing fits.
 Solver::Raise Solver::raise_of(const Program& program, uint32_t v) const {
   const ProgramModule& module = program.modules[v];
@@ -209,7 +207,7 @@ Solver::Raise Solver::raise_of(const Program& program, uint32_t v) const {
     const double most = std::min<double>(batch + (room_ns - min_ns) / slope, module.max_pkts);
     to = std::max(next, worth_down(module, std::floor(most * (1 - kRounding))));
   }
-  // Fewer firings, heavier ones: what that does to every packet of the task.
+  // Effect of fewer, heavier firings on every packet of the task.
   raise.turnaround_ns = slopes_.turnaround_weight[v] * (1 / to - 1 / batch) +
                         slopes_.turnaround_slope[v] * (to - batch);
   const double service_ns = module.cost_per_pkt_ns * (to - batch) + raise.turnaround_ns;
@@ -233,8 +231,8 @@ Solver::Raise Solver::raise_of(const Program& program, uint32_t v) const {
   return raise;
 }
 
-// Raises, and takes what that costs from the budgets, to first order; few triggers have another
-// best raise after.
+// Raises a trigger and takes its cost from the budgets, to first order; the best raise changes for
+// few other triggers.
 void Solver::take_room(const Program& program, uint32_t v, const Raise& raise) {
   const ProgramModule& module = program.modules[v];
   const double rate = rate_of(program, module, at_.task_pkt_ns[module.task]);
@@ -265,7 +263,7 @@ void Solver::take_room(const Program& program, uint32_t v, const Raise& raise) {
   raises_[v] = raise_of(program, v);
 }
 
-// Raises whatever buys most per ns of budget, until nothing fits. False: nothing did.
+// Makes the raises that gain most per ns of budget, until nothing fits. False when nothing fitted.
 bool Solver::raise_once(const Program& program) {
   const auto max_raises = static_cast<uint32_t>(4 * triggers_.size());
   set_rooms(program);
@@ -282,8 +280,8 @@ bool Solver::raise_once(const Program& program) {
   return true;
 }
 
-// Again where fills mix: there a raise takes less of a budget than what was reckoned for it. What
-// was bypassed before may mix now.
+// Repeats where fills mix: there a raise takes less of a budget than it was charged. Modules that
+// were bypassed before may mix now.
 void Solver::raise_greedily(const Program& program) {
   for (uint32_t round = 0; round < kMixedRounds && raise_once(program); ++round) {
     if (!program.mixes_fills) return;
@@ -293,7 +291,7 @@ void Solver::raise_greedily(const Program& program) {
 }
 
 // The module whose trigger costs least to lower per ns that flow f gains: one on its path, or one
-// whose heavy firings its turnaround waits for. As many as modules: there is none.
+// whose heavy firings delay its turnaround. The number of modules when there is none.
 size_t Solver::cheapest_to_lower(const Program& program, uint32_t f) const {
   const ProgramFlow& flow = program.flows[f];
   size_t chosen = triggers_.size();
@@ -319,8 +317,8 @@ size_t Solver::cheapest_to_lower(const Program& program, uint32_t f) const {
   return chosen;
 }
 
-// Lowers, where it costs least, what no longer fits. False, with the flow in `worst`: it misses its
-// budget and nothing is left that could be lowered for it.
+// Lowers triggers where that costs least, until all flows fit. False, with the flow in `worst`,
+// when it misses its budget and no trigger is left to lower for it.
 bool Solver::lower_until_fits(const Program& program, size_t& worst) {
   while (!fits(program)) {
     double worst_ns = 0;
@@ -338,8 +336,8 @@ bool Solver::lower_until_fits(const Program& program, size_t& worst) {
   return true;
 }
 
-// Rounding and bypassing raise load and with it turnaround. A flow that has nothing left to lower
-// is infeasible.
+// Rounding and bypassing raise the load, and with it turnaround. A flow without a trigger left to
+// lower is infeasible.
 void Solver::repair(const Program& program) {
   size_t worst = 0;
   while (!lower_until_fits(program, worst)) is_out_[worst] = 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// program_newton.cc - Newton steps on the dual where flows share modules. Its matrix is a diagonal, of what
-// each flow passes alone, and one rank for each set of flows that share a module: few, however many flows.
+// program_newton.cc - Newton steps on the dual where flows share modules. The matrix is a diagonal,
+// from the modules that one flow alone passes, plus one rank for each set of flows that share a
+// module: few, however many flows.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,10 +12,11 @@
 namespace batchplane::slo {
 namespace {
 constexpr uint32_t kMaxHalvings = 6;
-constexpr double kRidge = 1e-6;  // of a row's diagonal: where all that flows hold is shared
+constexpr double kRidge =
+    1e-6;  // of a row's diagonal: for flows that share all modules that hold them
 
-// Solves a symmetric positive system in place, by Cholesky; of the matrix the lower half is read
-// and overwritten. False: it is none.
+// Solves a symmetric positive definite system in place, by Cholesky; reads and overwrites the lower
+// half of the matrix. False when it is not positive definite.
 bool solve_in_place(std::vector<double>& matrix, std::vector<double>& vector) {
   const size_t n = vector.size();
   for (size_t r = 0; r < n; ++r) {
@@ -73,7 +75,7 @@ void Solver::prepare_sets(const Program& program) {
   matrix_.reserve(sets_.size() * sets_.size());
 }
 
-// How the use of a budget falls with the price of a module that holds between its bounds.
+// Decrease of the budget used per unit of price, of a module whose size is within its bounds.
 double Solver::entry_of(const Program& program, uint32_t v) const {
   const ProgramModule& module = program.modules[v];
   const double q = is_free_[v] != 0 ? size_at(v, module_price_[v]) : 0;
@@ -94,8 +96,8 @@ double Solver::set_entry(const Program& program, uint32_t s) {
   return set.entry;
 }
 
-// step_ becomes what is used too much, own_entry_ the diagonal; of sets, the ranks. False: a price that
-// moves nothing.
+// step_ becomes the excess use of the budgets, own_entry_ the diagonal; sets get their ranks. False
+// when some price moves nothing.
 bool Solver::set_curvature(const Program& program) {
   for (const uint32_t s : seen_sets_) sets_[s].is_seen = false;
   seen_sets_.clear();
@@ -120,7 +122,7 @@ bool Solver::set_curvature(const Program& program) {
   return true;
 }
 
-// By way of the sets (Woodbury): as many rows as there are of those that move anything.
+// By way of the sets (Woodbury): one row for each set that moves anything.
 bool Solver::solve_by_sets() {
   const size_t m = ranks_.size();
   matrix_.assign(m * m, 0);
@@ -162,7 +164,7 @@ bool Solver::newton(const Program& program, const Group& group) {
   for (uint32_t halving = 0; halving < kMaxHalvings; ++halving) {
     for (size_t r = 0; r < n; ++r) {
       const double old = price_[active_[r]];
-      own_entry_[r] = std::max(-old, step_[r]);  // free by now: remembered in order to step back
+      own_entry_[r] = std::max(-old, step_[r]);  // from here on free: remembers how to step back
       add_price(program, active_[r], own_entry_[r]);
     }
     if (dual_value(program, group) > before) return true;

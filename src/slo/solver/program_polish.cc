@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// program_polish.cc - small programs, where one packet at one module matters: single and paired
-// moves of triggers. Where many modules share budgets, it is below what holding costs.
+// program_polish.cc - for small programs, in which one packet at one module matters: single and
+// paired moves of triggers. Where many modules share budgets, one packet is less than holding
+// costs.
 #include <algorithm>
 #include <cmath>
 
@@ -8,17 +9,17 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kMinGain = 1e-7;    // relative, of a move worth making
-constexpr size_t kMaxPolished = 4;   // modules that move
-constexpr size_t kMaxRescued = 8;    // modules that move by themselves, so that all flows fit
-constexpr size_t kMaxBeside = 12;    // and all of them: each move is judged by all
-constexpr uint32_t kMaxRounds = 64;  // one move each
+constexpr double kMinGain = 1e-7;    // relative gain of a move worth making
+constexpr size_t kMaxPolished = 4;   // modules that move, with partners
+constexpr size_t kMaxRescued = 8;    // modules that move alone, so that all flows fit
+constexpr size_t kMaxBeside = 12;    // modules in all: each move evaluates all of them
+constexpr uint32_t kMaxRounds = 64;  // with one move each
 constexpr int kFarthest = 3;         // packets that a partner moves at most
 constexpr double kSteps[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 256};
 }  // namespace
 
-// What all flows together miss their budgets by, and the load: in this order. Flows that were given
-// up count only in a rescue.
+// Compares by the sum by which flows miss their budgets, then by load. Flows that were given up
+// count only in a rescue.
 bool Solver::improves(const Program& program, Score& best) {
   evaluate(program, triggers_, trial_);
   double excess_ns = 0;
@@ -34,7 +35,7 @@ bool Solver::improves(const Program& program, Score& best) {
   return is_better;
 }
 
-// v has moved, which did not help alone: does moving another module as well help?
+// v has moved, which did not help alone: tries moving another module as well.
 bool Solver::moves_with_partner(const Program& program, uint32_t v, Score& best) {
   for (const uint32_t w : active_) {
     if (w == v) continue;
@@ -58,7 +59,7 @@ bool Solver::moves_with_partner(const Program& program, uint32_t v, Score& best)
   return false;
 }
 
-// v has moved; the others make room for it, or share what it left.
+// v has moved: the others make room for it, or share the room that it left.
 bool Solver::moves_and_refills(const Program& program, uint32_t v, Score& best) {
   size_t worst = 0;
   is_pinned_[v] = 1;
@@ -68,8 +69,8 @@ bool Solver::moves_and_refills(const Program& program, uint32_t v, Score& best) 
   return has_room && improves(program, best);
 }
 
-// One move that helps, or false. Steps of all sizes: a heavy firing that delays other flows may
-// have to shrink a lot before anything else can grow.
+// Makes one move that helps; false when there is none. Steps of all sizes: a heavy firing that
+// delays other flows may have to shrink a lot before anything else can grow.
 bool Solver::moves_one(const Program& program, Score& best) {
   before_move_ = triggers_;
   for (const uint32_t v : active_) {
@@ -103,8 +104,8 @@ void Solver::descend(const Program& program, Score& best) {
   }
 }
 
-// With more modules than pairs are tried of, only flows that were given up are worth single moves.
-// False: flows that were given up still miss their budgets, and nothing has changed.
+// With too many modules for paired moves, only a rescue of flows that were given up is worth single
+// moves. False when flows that were given up still miss their budgets; nothing has changed then.
 bool Solver::polish(const Program& program, bool is_rescue) {
   active_.clear();
   for (uint32_t v = 0; v < triggers_.size(); ++v) {
@@ -121,8 +122,8 @@ bool Solver::polish(const Program& program, bool is_rescue) {
   Score best = none;
   improves(program, best);
   descend(program, best);
-  // Once more from the other end: bypassed, then whatever buys most. Which modules hold at all is a
-  // choice that single moves may not undo.
+  // Tries again from the other end: all bypassed, then raised greedily. Single moves may not undo
+  // the choice of modules that hold.
   descended_ = triggers_;
   for (const uint32_t v : active_) triggers_[v] = 0;
   raise_greedily(program);
