@@ -178,10 +178,13 @@ void DeviceLoop::note_done(uint64_t now_ns) {
   const auto n_jobs = static_cast<double>(window_jobs_);
   const uint64_t inline_ns = stage_.device_at(0) == nullptr ? window_run_ns_ : 0;
   if (first_end_ns_ != 0) {  // in the first window caches and clocks are cold
-    times_.run_ns.push_back(static_cast<double>(window_run_ns_) / n_jobs);
-    times_.feed_ns.push_back(static_cast<double>(feed_ns_ - std::min(feed_ns_, inline_ns)) /
-                             n_jobs);
     timed_jobs_ += window_jobs_;
+    // A job that began in the window before brings all of its run time into this one. If it was interrupted,
+    // that is more than the worker spent here: no times of such a window count.
+    if (feed_ns_ > inline_ns) {
+      times_.run_ns.push_back(static_cast<double>(window_run_ns_) / n_jobs);
+      times_.feed_ns.push_back(static_cast<double>(feed_ns_ - inline_ns) / n_jobs);
+    }
   } else {
     first_end_ns_ = now_ns;
   }

@@ -43,8 +43,8 @@ class DeviceLoop {
   // Power of its device, if there is a sensor.
   [[nodiscard]] std::optional<double> watts() const;
   [[nodiscard]] const offload::StageCounts& counts() const { return stage_.counts(); }
-  static constexpr uint32_t kInside =
-      2;  // batches: as many as a device with memory of its own works on
+  // Batches in flight: as many as a device with its own memory works on at once.
+  static constexpr uint32_t kInside = 2;
   // Runs batches of n for `ms`, and at least as many as is_good() requires; keeps `n_inside` in
   // flight.
   [[nodiscard]] DeviceTimes run(uint32_t n_pkts, double ms, uint32_t n_inside = kInside);
