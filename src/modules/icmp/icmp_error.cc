@@ -25,7 +25,7 @@ bool is_icmp_error_type(uint8_t type) {
   return type == 3 || type == 4 || type == 5 || type == 11 || type == 12;
 }
 
-// Rules out 0/8, loopback, multicast and broadcast.
+// Rules out 0/8, loopback, and everything from 224/4 up.
 bool is_unicast(uint32_t address) {
   const uint32_t top = address >> 24;
   return top != 0 && top != 127 && top < 224;

@@ -2,8 +2,8 @@
 // reassembly.cc - reassembles IPv4 fragments (RFC 791) in bounded memory, with defences against
 // fragment attacks (RFC 1858, 3128, 5722).
 //
-// in: 1   out: 1   drops: one per kind of fault, reassembled   state: incomplete datagrams; owner:
-// the worker
+// in: 1   out: 1   drops: one per kind of fault, reassembled
+// state: incomplete datagrams; owner: the worker
 #include <algorithm>
 
 #include "core/module/register.h"
@@ -144,7 +144,7 @@ class Reassembly final : public Module {
     const bool is_complete = payload_bytes == datagram.received_bytes + part.bytes;
     if (is_complete && (ctx.n_dropped + datagram.n_parts + 1 >= Context::kMaxEmitPkts ||
                         ctx.n_emitted == Context::kMaxEmitPkts)) {
-      ctx.drop(batch, i, kFull);  // too many drops in one call
+      ctx.drop(batch, i, kFull);  // this call cannot drop or emit more packets
       return;
     }
     datagram.total_bytes = payload_bytes;

@@ -15,7 +15,7 @@ namespace {
 constexpr uint32_t kTaggedBytes = net::kEthBytes + vlan::kTagBytes;
 constexpr uint32_t kPcpShift = 13;
 constexpr uint32_t kDeiShift = 12;
-constexpr uint32_t kPcpRaw = 0xe00000;  // in a tag in memory order
+constexpr uint32_t kPcpRaw = 0xe00000;  // the PCP bits of a tag, in memory order
 
 struct Tag {
   uint32_t word = 0;  // in memory order

@@ -78,7 +78,7 @@ class NeighbourModuleOf : public Module {
     }
   }
 
-  // False when there is room for an IP header at `l3` and an Ethernet header in front of it.
+  // False if there is room for an IP header at `l3` and an Ethernet header in front of it.
   static bool is_too_short(Packet& pkt, uint32_t l3, uint32_t ip_bytes) noexcept {
     return pkt.len_bytes() < l3 + ip_bytes ||
            (l3 < net::kEthBytes && pkt.headroom_bytes() < net::kEthBytes - l3);

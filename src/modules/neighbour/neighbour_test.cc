@@ -365,7 +365,7 @@ Dict entry(const std::string& address, const std::string& mac) {
   return {{"interface", "lan"}, {"address", address}, {"mac", mac}};
 }
 
-// Does what an apply does to the modules, then 20 ticks of the new one.
+// Moves the state from `old` to `next` as an apply does, then runs 20 ticks of `next`.
 std::map<std::string, std::string> states_after_apply(ModuleHarness& next, ModuleHarness& old) {
   next.module().inherit(old.module());
   next.module().adopt(old.module());

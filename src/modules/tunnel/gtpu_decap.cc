@@ -2,8 +2,8 @@
 // gtpu_decap.cc - decapsulates users' packets from GTP-U tunnels (3GPP TS 29.281), finds their
 // session rule, and answers path management messages.
 //
-// in: 1   out: inner, reply, other, signalling, inner6   state: sessions, shared, editable live;
-// counters
+// in: 1   out: inner, reply, other, signalling, inner6
+// state: sessions, shared, editable live; counters
 // drops: unknown_teid, gtpu_extension, gtpu_inner, gtpu_signalling, not_gtpu, bad_gtpu,
 // gtpu_inner6, gtpu_version, no_pdr, ue_source, ecn_mismatch, bad_l4_checksum, too_short,
 // bad_header_length, bad_total_length

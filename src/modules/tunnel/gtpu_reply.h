@@ -16,7 +16,7 @@ struct Asker {
   l4::Place place;  // of the UDP header
 };
 
-// False for requests from multicast, unspecified and loopback addresses, which get no reply.
+// False for requests from multicast, unspecified or loopback addresses, or to multicast.
 [[nodiscard]] bool may_answer(const Asker& asker) noexcept;
 
 // Turns an echo request into its response. False if the frame has no room for it.

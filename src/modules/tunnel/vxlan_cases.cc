@@ -36,7 +36,7 @@ void add_encap(std::vector<CostCase>& all) {
   all.push_back(std::move(mixed));
 }
 
-// Inner frame without payload, as the rig's frames have 64 bytes.
+// The inner frame is a bare Ethernet header, as the rig's frames have 64 bytes.
 std::vector<uint8_t> vxlan_frame(uint32_t flow) {
   std::vector<uint8_t> frame = udp_frame(kRouterMac, flow_address(flow));
   frame.resize(64);

@@ -3,7 +3,7 @@
 //
 // in: 1   out: up to 4096 gates   state: the VNIs, editable live
 // drops: unknown_vni, unknown_remote, not_vxlan, bad_vxlan, bad_l4_checksum, ecn_mismatch,
-// too_short, bad_version, bad_header_length, bad_total_length
+// too_short, bad_header_length, bad_total_length
 #include "core/module/register.h"
 #include "modules/common/item_book.h"
 #include "modules/common/rule_table.h"
