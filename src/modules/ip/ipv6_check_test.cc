@@ -47,8 +47,7 @@ TEST(Ipv6Check, NotesTheUpperLayerBehindExtensionHeaders) {
             0U + 14 + 40 + 16 + 24 + 8 + 8 + 8);
   EXPECT_EQ(l4_of(make_frame6({.next = 44, .extensions = fragment(17, 0)})), 62U);
   EXPECT_EQ(l4_of(make_frame6({.next = 44, .extensions = fragment(17, 100)})), 0U);
-  EXPECT_EQ(l4_of(make_frame6({.next = 60, .extensions = extension(17, 248)})),
-            0U);  // too far
+  EXPECT_EQ(l4_of(make_frame6({.next = 60, .extensions = extension(17, 248)})), 0U);  // too far
   EXPECT_EQ(l4_of(make_frame6({.next = 50})), 54U);
   EXPECT_EQ(l4_of(make_frame6({.next = 59, .payload_bytes = 0})), 54U);
   Bytes authenticated = extension(17, 16);  // its length counts 4-byte words, minus 2

@@ -127,8 +127,7 @@ TEST_F(Neighbour6Test, AnswersForItsOwnAddressesOnly) {
                                                  message));
   EXPECT_EQ(send("2001:db8:a::99").at(0).size(), 1U) << "the asker was not learnt";
   EXPECT_EQ(fate(make({.target = "2001:db8:a::2"})), "nd_done");
-  EXPECT_EQ(fate(make({.target = "2001:db8:b::1"})),
-            "nd_done");  // other interface
+  EXPECT_EQ(fate(make({.target = "2001:db8:b::1"})), "nd_done");  // other interface
   // Unicast solicitation without an option: the frame's source MAC gets the reply.
   const Outcome direct = module_->run({make({.dst = "2001:db8:a::1", .options = {}})});
   ASSERT_EQ(direct.outputs.size(), 1U);
