@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// load_balancer.cc - sends each flow to one of a service's backends, by the consistent hashing of
-// Maglev.
+// load_balancer.cc - sends each flow to a backend of its service by Maglev consistent hashing.
 //
 // in: 1   out: by backend   drops: no_service, no_backend, too_short
 // state: services and backends (editable live), packets per backend
@@ -88,8 +87,8 @@ class LoadBalancer final : public Module {
 
   [[nodiscard]] Dict saved_params() const override { return {{"services", book_.list()}}; }
 
-  // The counters of `old` stay where they are and go on: backends get the numbers that they have
-  // there.
+  // Backends keep their numbers from `old`, so its counters go on undisturbed until adopt() takes
+  // them over.
   void inherit(Module& old) override {
     auto& other = static_cast<LoadBalancer&>(old);
     book_.renumber_as(other.book_);
@@ -153,7 +152,7 @@ class LoadBalancer final : public Module {
     }
   }
 
-  // No worker counts for a number before the table that names it is swapped in.
+  // Workers count under a number only after the table with that number is swapped in.
   void publish() {
     for (const uint16_t number : book_.take_fresh_numbers()) counters_[number].set(0);
     auto next = std::make_unique<LoadBalancerTable>(book_.build());
@@ -165,7 +164,7 @@ class LoadBalancer final : public Module {
     return counters_[backend.number].value();
   }
 
-  // A row for each service and each backend; of one service when `args` name it.
+  // One row per service and per backend; only one service if `args` names it.
   [[nodiscard]] Value list(const Value& args) const {
     check_keys(args, {"service"}, "list");
     const bool is_one = args.has("service");
@@ -197,7 +196,7 @@ class LoadBalancer final : public Module {
   LoadBalancerBook book_;
   std::unique_ptr<Tally[]> counters_;  // by backend number
   LiveTable<LoadBalancerTable> live_;
-  uint32_t n_gates_ = 1;  // number of linked gates; live backends may name no other
+  uint32_t n_gates_ = 1;  // number of linked gates; the limit for live backends
 };
 
 const Register<LoadBalancer> kLoadBalancer{{

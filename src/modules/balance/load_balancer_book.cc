@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// load_balancer_book.cc - changes of services and backends, checked wholly before they are made.
+// load_balancer_book.cc - changes of services and backends, checked completely before they are
+// made.
 #include "modules/balance/load_balancer_book.h"
 
 #include <algorithm>
@@ -186,7 +187,7 @@ void LoadBalancerBook::fill_slots(Service& service) const {
       slots.empty() ? nullptr : std::make_shared<const std::vector<uint16_t>>(std::move(slots));
 }
 
-// The lowest free numbers, so that the counters in use stay close together.
+// Assigns the lowest free numbers, so that the counters in use stay close together.
 void LoadBalancerBook::number_new_ones(Service& service, std::vector<bool>& is_used) {
   auto next = is_used.begin();
   for (Backend& backend : service.backends) {

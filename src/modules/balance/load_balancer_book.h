@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// load_balancer_book.h - services and their backends as the control thread keeps them, and what a
-// change of backends moves.
+// load_balancer_book.h - the control thread's record of services and backends, and the share of
+// flows that a change of backends moves.
 #pragma once
 
 #include <string>
@@ -15,20 +15,20 @@ struct Backend {
   std::string name;
   uint32_t weight = 1;
   BackendAction action;
-  uint16_t number = 0;  // 0 until it is booked
+  uint16_t number = 0;  // 0: not assigned yet
   uint32_t n_slots = 0;
 
-  [[nodiscard]] Value value() const;  // as the user writes it
+  [[nodiscard]] Value value() const;  // in the form that the user writes
 };
 
 struct Service {
   std::string name;
   bool is_ipv6 = false;
-  std::array<uint8_t, 16> address{};  // network order; IPv4: the first four
+  std::array<uint8_t, 16> address{};  // network order; IPv4: the first 4 bytes
   uint8_t proto = 0;                  // 0 = any
   uint16_t port = 0;                  // 0 = any
   std::vector<Backend> backends;
-  Slots slots;  // null without backends
+  Slots slots;  // null if the service has no backends
 
   [[nodiscard]] std::string address_text() const;
   [[nodiscard]] Value value() const;
@@ -41,15 +41,16 @@ struct Service {
 // Throw ConfigError. Gates are 0..n_gates-1.
 [[nodiscard]] Backend parse_backend(const Value& value, const std::string& where, uint32_t n_gates);
 [[nodiscard]] Service parse_service(const Value& value, const std::string& where, uint32_t n_gates);
-// The string under `key`, for commands that name what they change.
+// The string under `key`: a service or backend name in a command.
 [[nodiscard]] const std::string& name_in(const Value& args, const std::string& key,
                                          const std::string& where);
-// Refuses keys that are not in `allowed`, and what is no dict.
+// Throws unless `value` is a dict with no keys but `allowed`.
 void check_keys(const Value& value, const std::vector<std::string>& allowed,
                 const std::string& where);
 
-// What share of the slots, and so of the flows, a change moved to another backend; and what share
-// any method must have moved between tables with as many slots for each backend as these.
+// `share`: the share of slots, and so of flows, that a change moved to another backend.
+// `min_share`: the least that any method must move to get from the old slot counts per backend to
+// the new ones.
 struct Moved {
   uint32_t slots = 0;
   double share = 0;
@@ -57,13 +58,14 @@ struct Moved {
 };
 [[nodiscard]] Moved moved_between(const Slots& before, const Slots& after, uint32_t n_slots);
 
-// Every change is checked wholly before the first thing is changed. Owner: control thread.
+// Every change is checked completely before anything is modified. Owner: control thread.
 class LoadBalancerBook {
  public:
   explicit LoadBalancerBook(uint32_t n_slots) : n_slots_(n_slots) {}
 
   void load(const List& services, const std::string& where, uint32_t n_gates);
-  // {service, name, ...}: a backend of that name is changed. Both answer what the change moved.
+  // Takes {service, name, ...}; changes the backend if the name exists. add and delete both return
+  // how much the change moved.
   Value add_backend(const Value& args, uint32_t n_gates);
   Value delete_backend(const Value& args);
   void add_service(const Value& args, uint32_t n_gates);
@@ -75,10 +77,10 @@ class LoadBalancerBook {
   [[nodiscard]] List list() const;
   [[nodiscard]] LoadBalancerTable build() const;
 
-  // Numbers that came into use since the last call: their counters have to start at 0.
+  // Numbers assigned since the last call; the caller sets their counters to 0.
   [[nodiscard]] std::vector<uint16_t> take_fresh_numbers();
-  // Backends that `old` has too, of a service of the same name, get the numbers they have there;
-  // the others get numbers that none has there.
+  // A backend that `old` also has, in a service of the same name, gets its number from there; all
+  // other backends get numbers that `old` does not use.
   void renumber_as(const LoadBalancerBook& old);
 
  private:

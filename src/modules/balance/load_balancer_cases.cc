@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// load_balancer_cases.cc - with what load balancers are fuzzed, and measured: flows dealt to 64
-// backends, of one service, of many, with what is written into the packet, and of no service.
+// load_balancer_cases.cc - fuzzing and cost inputs for load balancers: flows spread over 64
+// backends, of one service, of many services, with packet rewriting, and of no service.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {
@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t kBackends = 64;
 constexpr uint32_t kFirstVip = (192U << 24) + (2U << 8) + 1;
 
-// Backend i at gate i modulo 16.
+// Backend i uses gate i modulo 16.
 List backends(uint32_t n, bool has_mac, bool has_tunnel) {
   List list;
   for (uint32_t i = 0; i < n; ++i) {
@@ -29,7 +29,7 @@ Dict service(uint32_t i, uint32_t port, List list) {
           {"backends", std::move(list)}};
 }
 
-// Each packet of a flow of its own, to one of `n_services`.
+// Each packet is its own flow, to one of `n_services` services.
 CostCase balanced(const std::string& label, uint32_t n_services, List services) {
   CostCase c = plain(label, "load_balancer", {{"services", std::move(services)}});
   c.gates = kGates;
@@ -44,9 +44,9 @@ CostCase balanced(const std::string& label, uint32_t n_services, List services) 
   return c;
 }
 
-constexpr uint32_t kPort = 2000;  // to which the frames go
+constexpr uint32_t kPort = 2000;  // destination port of the frames
 
-// 12 ns per packet in batches of 32, what the batch costs included.
+// Bound: 12 ns per packet in batches of 32, the cost of the batch included.
 CostCase with_bound(CostCase c) { return with_target(std::move(c), 12, 11.625); }
 
 void add_load_balancer_costs(std::vector<CostCase>& all) {
@@ -80,7 +80,7 @@ void edit(Module& module, uint32_t which, uint32_t id) {
   module.command("add", backend);
 }
 
-// The frames of the corpus are for these services.
+// The frames of the corpus are addressed to these services.
 const AddCases kLoadBalancerCases{
     {.fuzz = {{"load_balancer", R"({"table_slots": 251, "services": [
                    {"name": "web", "address": "10.0.1.2", "proto": "tcp", "port": 80,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// load_balancer_flows.cc - which service a packet is for, and the hash of its flow: plain packets
-// in bulk, the others one by one.
+// load_balancer_flows.cc - finds the service of each packet and hashes its flow: plain packets in
+// bulk, all others one by one.
 #include "modules/balance/load_balancer_flows.h"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ Found find_ipv6(const LoadBalancerTable& table, Packet& pkt, uint64_t seed) {
           upper_half(hash_flow6(ip, total_bytes, seed))};
 }
 
-// Packets that are not plain TCP or UDP over IPv4 in one piece.
+// Slow path: all packets but unfragmented TCP or UDP over IPv4 without options.
 [[gnu::noinline]] Found look_closely(const LoadBalancerTable& table, Packet& pkt, uint64_t seed) {
   const uint32_t l3 = l3_offset_of(pkt);
   if (pkt.len_bytes() < net::kEthBytes || pkt.len_bytes() <= l3) {
@@ -61,18 +61,18 @@ Found find_ipv6(const LoadBalancerTable& table, Packet& pkt, uint64_t seed) {
   }
   const uint32_t version = net::ip_version(pkt.data() + l3);
   const uint32_t type = header_in<net::Ethernet>(pkt, 0).type;
-  // Behind tags only the version tells what the packet is.
+  // With VLAN tags the outer EtherType does not tell the protocol, so the IP version decides.
   const bool is_tagged = l3 != net::kEthBytes;
   if (version == 4 && (is_tagged || type == net::kTypeIpv4)) return find_ipv4(table, pkt, seed);
   if (version == 6 && (is_tagged || type == net::kTypeIpv6)) return find_ipv6(table, pkt, seed);
   return {LoadBalancerTable::kNoService, 0};
 }
 
-// Keys and hashes of plain packets, in one pass; the others are noted in `odd`, with a key that
-// no service has.
+// Fills keys and hashes of plain packets in one pass; lists the others in `odd`, with a key that no
+// service has.
 uint32_t gather(uint64_t seed, Batch& batch, Key4* keys, uint32_t* hashes, uint16_t* odd) noexcept {
   constexpr uint32_t kMinBytes = net::kIpv4Bytes + sizeof(net::Ports);
-  constexpr uint32_t kFragmentBitsRaw = 0xff3f;  // offset and more-fragments, as they lie in memory
+  constexpr uint32_t kFragmentBitsRaw = 0xff3f;  // offset and more-fragments bits, in memory order
   Packet* const* const pkts = batch.pkts;
   const uint32_t n = batch.size_pkts;
   uint32_t n_odd = 0;
@@ -114,7 +114,7 @@ void find_slots(const LoadBalancerTable& table, uint64_t seed, Batch& batch,
                 const uint16_t** slots) noexcept {
   const uint32_t n = batch.size_pkts;
   Key4 keys[exec::kMaxBatchPkts];
-  keys[0] = {0};  // else g++ warns about uninitialised keys
+  keys[0] = {0};  // silences g++'s warning about uninitialised keys
   uint32_t hashes[exec::kMaxBatchPkts];
   uint32_t views[exec::kMaxBatchPkts];
   uint16_t odd[exec::kMaxBatchPkts];

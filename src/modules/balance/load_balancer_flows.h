@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// load_balancer_flows.h - from a batch of packets to the slots of their flows.
+// load_balancer_flows.h - finds the Maglev slot for the flow of each packet in a batch.
 #pragma once
 
 #include "core/module/context.h"
@@ -7,7 +7,7 @@
 
 namespace batchplane {
 
-// slots[i] = where the backend of packet i is written; of packets that no backend gets, too.
+// *slots[i] = backend number of packet i, or one of the first three numbers if it gets no backend.
 void find_slots(const LoadBalancerTable& table, uint64_t seed, Batch& batch,
                 const uint16_t** slots) noexcept;
 

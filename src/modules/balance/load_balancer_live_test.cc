@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// load_balancer_live_test.cc - backends and services that come and go, what a change moves,
-// counters that survive it, and bad input.
+// load_balancer_live_test.cc - adding and removing backends and services, the share moved, counters
+// across changes, and bad input.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -67,7 +67,7 @@ TEST(LoadBalancerLive, AddingMovesHardlyMoreThanTheLeast) {
   uint32_t n_moved = 0;
   for (size_t i = 0; i < before.size(); ++i) n_moved += before[i] != after[i] ? 1 : 0;
   EXPECT_NEAR(n_moved / 250.0, answer["moved_share"].as_double(), 0.07);
-  // Without it again, all is as it was.
+  // Deleting the new backend restores the old mapping.
   const Value back = harness.command("delete", removal("new"));
   EXPECT_EQ(back["moved_slots"], answer["moved_slots"]);
   EXPECT_EQ(harness.run(frames).gates(), before);
@@ -75,7 +75,7 @@ TEST(LoadBalancerLive, AddingMovesHardlyMoreThanTheLeast) {
 
 TEST(LoadBalancerLive, ABackendThatIsThereIsChanged) {
   ModuleHarness harness("load_balancer", web(4), kGates);
-  // A new gate moves no flow to another backend.
+  // A new gate for a backend moves no flow.
   const Value gate = harness.command("add", change("b2", 9));
   EXPECT_EQ(gate["moved_slots"].as_int(), 0);
   EXPECT_EQ(gate["backends"].as_int(), 4);
@@ -103,7 +103,7 @@ TEST(LoadBalancerLive, CountersGoWithTheBackend) {
   harness.command("delete", removal("b1"));
   EXPECT_EQ(counts(harness), (std::map<std::string, int64_t>{
                                  {"b0", first.at("b0")}, {"b2", first.at("b2")}, {"new", 0}}));
-  // A name that comes back starts anew, whatever number it gets.
+  // A backend added again under an old name starts at 0, whatever its number.
   harness.command("add", change("b1", 1));
   EXPECT_EQ(counts(harness).at("b1"), 0);
   const Outcome outcome = harness.run(flows(100));
@@ -117,7 +117,7 @@ TEST(LoadBalancerLive, CountersSurviveAnApply) {
   old.command("add", change("extra", 9));
   old.run(flows(200));
   const auto before = counts(old);
-  ModuleHarness next("load_balancer", web(6), kGates);  // b0 and b4, b5 are new, extra is gone
+  ModuleHarness next("load_balancer", web(6), kGates);  // b0, b4, b5 are new; extra is gone
   next.module().inherit(old.module());
   EXPECT_EQ(counts(old), before);
   old.run(flows(50, 1000));
@@ -152,8 +152,8 @@ TEST(LoadBalancerLive, ServicesComeAndGo) {
   EXPECT_EQ(counts(harness).at("ns1"), 2);
 }
 
-// A worker looks up all the while: no packet is without a backend, and what is counted is what
-// came.
+// A worker forwards packets during the changes: every packet gets a backend, and the counters match
+// the packets.
 TEST(LoadBalancerLive, NoPacketIsLostWhileBackendsChange) {
   Quiescence quiescence;
   Environment env;
@@ -319,7 +319,7 @@ TEST(LoadBalancerLive, AsManyBackendsAsFit) {
   harness.command("delete", removal("b17"));
   harness.command("add", change("more", 0));
   EXPECT_EQ(harness.module().show()["backends"].as_int(), 4096);
-  // Another pipeline's backends, none of them the same: their numbers are others.
+  // A pipeline with entirely different backends: they get numbers of their own.
   List others;
   for (int i = 0; i < 4096; ++i) others.push_back(backend(label("o", i), i % 8));
   const Dict next_full{{"name", "web"}, {"address", "192.0.2.10"}, {"backends", others}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// load_balancer_syntax.cc - services and backends as users write them.
+// load_balancer_syntax.cc - parses and prints services and backends in the user's form.
 #include <arpa/inet.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// load_balancer_table.cc - finds the service of a packet: exact, then of any port, then of any
+// load_balancer_table.cc - looks up the service of a packet: exact, then any port, then any
 // protocol.
 #include "modules/balance/load_balancer_table.h"
 
@@ -20,7 +20,7 @@ void LoadBalancerTable::note_mask(Masks& masks, uint64_t word) {
   const auto end = masks.in_use.begin() + masks.n;
   if (std::find(masks.in_use.begin(), end, mask) != end) return;
   masks.in_use[masks.n++] = mask;
-  // The more exact the mask, the greater the number.
+  // A more specific mask is a greater number, so it sorts first.
   std::sort(masks.in_use.begin(), masks.in_use.begin() + masks.n, std::greater<>());
 }
 

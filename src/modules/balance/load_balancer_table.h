@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// load_balancer_table.h - what workers read: services by address, their slots, and what becomes of
-// a packet for each backend.
+// load_balancer_table.h - the read-only table of the workers: services by address, their slots, and
+// the action for each backend.
 #pragma once
 
 #include <array>
@@ -14,20 +14,20 @@
 
 namespace batchplane {
 
-// Backends are numbered, for as long as they live; slots, actions and counters go by the number.
-// The first three stand for the packets that no backend gets.
+// A backend keeps its number as long as it exists; slots, actions and counters are indexed by it.
+// The first three numbers stand for packets that get no backend.
 inline constexpr uint16_t kForTooShort = 0;
 inline constexpr uint16_t kForNoBackend = 1;
 inline constexpr uint16_t kForNoService = 2;
 inline constexpr uint16_t kFirstBackend = 3;
 
 inline constexpr uint32_t kMaxServices = 1024;
-inline constexpr uint32_t kMaxBackends = 4096;  // of all services together
-// Twice as many numbers: a pipeline that replaces another one gives new backends numbers that no
-// backend of the old one has.
+inline constexpr uint32_t kMaxBackends = 4096;  // sum over all services
+// Twice kMaxBackends: when a pipeline is replaced, its new backends get numbers that the old
+// pipeline does not use.
 inline constexpr uint32_t kBackendNumbers = kFirstBackend + 2 * kMaxBackends;
 
-// What becomes of a packet for a backend. A quarter of a cache line.
+// What to do with a packet for a backend. A quarter of a cache line.
 struct BackendAction {
   exec::GateIndex gate = 0;
   net::Mac mac{};
@@ -41,7 +41,7 @@ static_assert(sizeof(BackendAction) == 16);
 
 using Slots = std::shared_ptr<const std::vector<uint16_t>>;  // backend numbers
 
-// Addresses and ports as they lie in memory; port 0 = any, protocol 0 = any.
+// Addresses and ports in network byte order; port 0 = any, protocol 0 = any.
 using Key4 = FlatTable<1>::Key;
 using Key6 = FlatTable<3>::Key;
 inline Key4 service_key4(uint32_t address_raw, uint32_t proto, uint32_t port_raw) {
@@ -53,10 +53,10 @@ inline Key6 service_key6(const uint8_t* address, uint32_t proto, uint32_t port_r
   return key;
 }
 
-// Read by workers, never changed once it is published.
+// Read by workers; immutable once published.
 class LoadBalancerTable {
  public:
-  // What a look-up of a packet's service finds: an index into the views.
+  // Result of a service lookup: an index into the views.
   static constexpr uint32_t kNoService = 0;
   static constexpr uint32_t kTooShort = 1;
 
@@ -83,8 +83,8 @@ class LoadBalancerTable {
     services6_.insert_or_assign(key, add_view(slots == nullptr ? constant(kForNoBackend) : slots));
   }
 
-  // found[i] = view of the service of keys[i]. An exact match goes before a service of any port,
-  // and that before one of any protocol. Defined in load_balancer_table.cc.
+  // found[i] = view of the service of keys[i]. An exact match wins over a service for any port,
+  // which wins over one for any protocol. Defined in load_balancer_table.cc.
   void find_bulk(const Key4* keys, uint32_t n, uint32_t* found) const noexcept;
   [[nodiscard]] uint32_t find(const Key4& key) const noexcept;
   [[nodiscard]] uint32_t find(const Key6& key) const noexcept;
@@ -104,7 +104,7 @@ class LoadBalancerTable {
     const uint16_t* slots;
     uint32_t n_slots;
   };
-  // The kinds of keys that services have: exact, any port, any protocol and port.
+  // The key masks in use: exact, any port, any protocol and port.
   struct Masks {
     std::array<uint64_t, 3> in_use{};
     uint32_t n = 0;

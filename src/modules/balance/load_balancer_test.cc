@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// load_balancer_test.cc - which service a packet is for, which backend its flow has, and what
-// becomes of packets that no backend gets.
+// load_balancer_test.cc - the service of a packet, the backend of its flow, and packets that get no
+// backend.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -24,7 +24,7 @@ Dict service(const std::string& name, const std::string& address, const std::str
           {"backends", std::move(backends)}};
 }
 Dict with(List services) { return {{"services", std::move(services)}, {"table_slots", 1009}}; }
-// b0 at gate 0, and so on.
+// b0 at gate 0, b1 at gate 1, and so on.
 List numbered(int n) {
   List backends;
   for (int i = 0; i < n; ++i)
@@ -105,7 +105,7 @@ TEST(LoadBalancer, TheMostExactServiceHasThePacket) {
   EXPECT_EQ(outcome.dropped_for("no_service"), 2U);
 }
 
-// Each of the three kinds of services alone, and each pair, on a batch of all sorts of packets.
+// Each of the three kinds of service alone and in pairs, on a batch of mixed packets.
 TEST(LoadBalancer, AnyMixOfExactAndOpenServices) {
   const List all = {service("web", "192.0.2.10", "tcp", 80, {backend("a", 1)}),
                     service("tcp", "192.0.2.10", "tcp", 0, {backend("a", 2)}),
@@ -167,7 +167,7 @@ TEST(LoadBalancer, PacketsThatEndEarlyOrClaimTooMuch) {
     net::store16(&frame[net::kEthBytes + net::kIpTotalLength], total);
     return frame;
   };
-  // Ports that lie in the padding are none.
+  // Ports in the padding do not count.
   EXPECT_EQ(
       harness.run({with_total(20), with_total(23), with_total(24), with_total(46), with_total(47)})
           .dropped_for("too_short"),
@@ -304,7 +304,7 @@ TEST(LoadBalancer, Ipv6FragmentsAndTruncation) {
   EXPECT_EQ(harness.run(cut).dropped_for("too_short"), whole.size());
 }
 
-// The hash of the bulk path is the one that the other modules use.
+// hash_flow of IPv6 depends on the flow and the seed, not on the MACs.
 TEST(LoadBalancer, FlowHashOfIpv6KeepsDirectionsAndSeedsApart) {
   ModuleHarness harness("null");
   const auto hash = [&](const Bytes& frame, uint64_t seed) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// maglev.cc - fills the table: every backend in turn takes the free slot that it likes best.
+// maglev.cc - fills the table: backends take turns, each taking its most preferred free slot.
 #include "modules/balance/maglev.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint16_t kFree = 0xffff;
 
-// FNV-1a with a final mix, so that names that differ in their last letter share nothing.
+// FNV-1a with a final mix, so that names that differ in the last letter hash independently.
 uint64_t hash_name(const std::string& name, uint64_t seed) {
   uint64_t hash = 0xcbf29ce484222325ULL ^ seed;
   for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3ULL;
@@ -18,8 +18,8 @@ uint64_t hash_name(const std::string& name, uint64_t seed) {
   return hash ^ hash >> 32;
 }
 
-// A backend's walk over the slots in its own order of preference. The number of slots is a prime,
-// so any step visits each of them once.
+// Walks the slots in the preference order of a backend. The number of slots is prime, so any step
+// visits each slot once.
 struct Walk {
   uint32_t at;
   uint32_t step;
@@ -66,7 +66,7 @@ std::vector<uint16_t> maglev_slots(const std::vector<MaglevBackend>& backends, u
   std::vector<Walk> walks = walks_of(backends, n_slots);
   const uint32_t max_weight = std::ranges::max(backends, {}, &MaglevBackend::weight).weight;
   std::vector<uint16_t> slots(n_slots, kFree);
-  // The heaviest takes a slot every round, the others one in max_weight / weight rounds.
+  // The heaviest backend takes a slot every round, the others one in max_weight / weight rounds.
   for (uint32_t n_taken = 0; n_taken < n_slots;) {
     for (Walk& walk : walks) {
       walk.credit += walk.weight;

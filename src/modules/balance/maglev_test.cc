@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// maglev_test.cc - shares as weighted, few slots moved by a change, and the order of no influence.
+// maglev_test.cc - shares follow the weights, changes move few slots, and the order of backends has
+// no effect.
 #include "modules/balance/maglev.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,7 @@ std::vector<MaglevBackend> numbered(uint32_t n) {
   return backends;
 }
 
-// The table by name, which is what flows see.
+// The table as backend names: flows see names, not indices.
 std::vector<std::string> names_of(const std::vector<MaglevBackend>& backends,
                                   uint32_t n_slots = kSlots) {
   std::vector<std::string> names;
@@ -50,7 +51,7 @@ TEST(Maglev, EqualWeightsGiveEqualShares) {
       least = std::min(least, count);
       most = std::max(most, count);
     }
-    // Everybody takes one slot a round: the counts differ by one.
+    // Each backend takes one slot per round: the counts differ by at most one.
     EXPECT_LE(most - least, 1U) << n;
     EXPECT_LE(most / (kSlots / static_cast<double>(n)), 1.02) << n;
   }
@@ -72,8 +73,8 @@ TEST(Maglev, WeightsAreHonoured) {
   }
 }
 
-// What goes with a backend is its share and a little more (the paper: a few per cent at a hundred
-// slots for each backend); what is left has moved for no reason.
+// Removal must move the slots of the removed backend. It also moves a few of the others (the paper:
+// a few per cent at a hundred slots per backend), which is disruption.
 TEST(Maglev, RemovalMovesLittleMoreThanTheShareOfTheRemoved) {
   Rng rng(11);
   for (uint32_t round = 0; round < 12; ++round) {
@@ -94,7 +95,7 @@ TEST(Maglev, RemovalMovesLittleMoreThanTheShareOfTheRemoved) {
     }
     EXPECT_NEAR(n_own, kSlots / static_cast<double>(backends.size()), 1.0);
     EXPECT_LE(n_others, kSlots * 0.01) << backends.size() << " backends";
-    // Back again, the table is what it was.
+    // Adding the backend again restores the table.
     fewer.insert(fewer.begin() + rng.below(static_cast<uint32_t>(fewer.size() + 1)),
                  backends[gone]);
     EXPECT_EQ(names_of(fewer), before);
@@ -124,7 +125,7 @@ TEST(Maglev, TheOrderHasNoInfluence) {
   }
 }
 
-// The paper's own pseudocode, for equal weights: the permutations written out, all in turn.
+// The paper's pseudocode for equal weights, with explicit permutations.
 std::vector<uint16_t> by_the_paper(const std::vector<std::vector<uint32_t>>& permutation,
                                    uint32_t n_slots) {
   std::vector<uint16_t> entry(n_slots, 0xffff);
@@ -142,7 +143,7 @@ std::vector<uint16_t> by_the_paper(const std::vector<std::vector<uint32_t>>& per
 
 TEST(Maglev, FillsTheTableAsThePaperDoes) {
   constexpr uint32_t kFew = 1009;
-  // Sorted by name, which the order of turns goes by.
+  // Sorted by name: backends take turns in name order.
   const std::vector<MaglevBackend> backends = {{"a"}, {"b"}, {"c"}, {"d"}, {"e"}};
   std::vector<std::vector<uint32_t>> permutation;
   for (const MaglevBackend& backend : backends) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// error_module.h - a module that turns dropped packets into ICMP errors to their senders; of either
-// version of IP.
+// error_module.h - common base of icmp_error and icmp6_error, which turn dropped packets into ICMP
+// errors to their senders.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace batchplane {
 
-// `Kind`, the module itself, says of its version: is_due(pkt, error), source_of(pkt) (all zero: there
-// is none), write(pkt, l3, error, source, mtu_bytes); kErrors, needs_mtu(error), kMinMtuBytes.
+// `Kind`, the derived module, provides is_due(pkt, error), source_of(pkt) (all zero: no source),
+// write(pkt, error, source, mtu_bytes), kErrors, needs_mtu(error) and kMinMtuBytes.
 template <class Family, class Kind>
 class ErrorModule : public Module {
  public:
@@ -70,7 +70,7 @@ class ErrorModule : public Module {
   }
 
  protected:
-  // The packet becomes its own quotation, behind `front_bytes` for new headers.
+  // Turns the packet into the quotation of the error, with `front_bytes` in front for new headers.
   static void quote(Packet& pkt, uint32_t front_bytes, uint32_t ip_bytes, uint32_t quoted_bytes) {
     PacketMeta& meta = pkt.meta();
     const uint32_t l3 = meta.l3_offset_bytes;
@@ -87,8 +87,7 @@ class ErrorModule : public Module {
   [[nodiscard]] const std::vector<Interface>& interfaces() const { return interfaces_; }
 
  private:
-  // The given one, or that of the interface that the packet would have left by; 0 when that is not
-  // known.
+  // The configured MTU, or that of the outgoing interface; 0 when unknown.
   [[nodiscard]] uint32_t mtu_of(Packet& pkt) const noexcept {
     if (mtu_bytes_ != 0) return std::max<uint32_t>(mtu_bytes_, Kind::kMinMtuBytes);
     if (routes_ == nullptr || !routes_->is_built()) return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// icmp6.h - ICMPv6 and neighbour discovery (RFC 4443, 4861): layout, validity, and the messages
+// icmp6.h - ICMPv6 and neighbour discovery (RFC 4443, 4861): layout, validation, and the messages
 // that a router sends.
 #pragma once
 
@@ -33,7 +33,8 @@ inline constexpr uint8_t kOverrides = 0x20;
 
 inline bool is_discovery(uint8_t type) { return type >= kRouterSolicitation && type <= kRedirect; }
 
-// Of the ICMPv6 message of `bytes` bytes that follows the IPv6 header: 0 when it is right.
+// Checksum of the ICMPv6 message of `bytes` bytes after the IPv6 header; 0 if the message holds the
+// correct one.
 inline uint16_t checksum(const net::Ipv6& ip, uint32_t bytes) {
   const uint32_t sum = net::pseudo_sum(ip, bytes, net::kProtoIcmp6);
   return net::checksum_finish(net::checksum_add(bytes_of(behind<net::Icmp>(ip)), bytes, sum));
@@ -71,7 +72,7 @@ struct NeighbourMessage {
   net::Address6 target{};
 };
 
-// A whole frame of kNeighbourFrameBytes, with the own MAC as its option.
+// Writes a whole frame of kNeighbourFrameBytes, with the own MAC as its option.
 inline void write_neighbour(uint8_t* frame, const NeighbourMessage& m) {
   constexpr uint32_t kBytes = sizeof(net::NdNeighbour) + sizeof(net::NdMacOption);
   arp::write_eth(frame, m.dst_mac, m.own_mac, net::kTypeIpv6);
@@ -84,7 +85,7 @@ inline void write_neighbour(uint8_t* frame, const NeighbourMessage& m) {
   write_checksum(ip, kBytes);
 }
 
-// The bytes before the options of a discovery message; 0 for types that are none.
+// Size of a discovery message without options; 0 for other types.
 inline uint32_t fixed_bytes(uint8_t type) {
   switch (type) {
     case kRouterSolicitation:
@@ -101,13 +102,14 @@ inline uint32_t fixed_bytes(uint8_t type) {
   }
 }
 
-// What of a discovery message is looked at: its own bytes and the MAC that an option gives.
+// The parts of a discovery message that are used.
 struct Discovery {
   bool is_valid = false;
-  const net::Mac* mac = nullptr;  // of the sender or target; null when no option gives one
+  const net::Mac* mac = nullptr;  // of sender or target; null without such an option
 };
 
-// RFC 4861, 6.1 and 7.1. The header is followed by the message directly; payload length was checked.
+// RFC 4861, 6.1 and 7.1. The message directly follows the header; the caller checked
+// payload_length.
 inline Discovery read_discovery(const net::Ipv6& ip) {
   const uint32_t bytes = ip.payload_length;
   const auto& message = behind<net::Icmp>(ip);

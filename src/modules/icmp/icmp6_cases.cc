@@ -11,7 +11,7 @@ void add_icmp6_costs(std::vector<CostCase>& all) {
   error.drop_reason = "hop_limit_expired";
   error.frame = [](uint32_t i) {
     std::vector<uint8_t> frame = udp6_frame(flow_address6(i % kGates));
-    frame[0] = 2;  // kRouterMac is a group
+    frame[0] = 2;  // kRouterMac is a group address; make it unicast
     return frame;
   };
   error.check = [](Packet& pkt, uint32_t, uint32_t) {

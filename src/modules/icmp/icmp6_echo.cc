@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// icmp6_echo.cc - answers IPv6 pings to the router's own addresses and groups; sorts out what is
-// neighbour discovery's.
+// icmp6_echo.cc - answers IPv6 pings to the router's own addresses and groups; separates neighbour
+// discovery messages.
 //
 // in: 1   out: reply (0), other (1), neighbour (2)   drops: bad_icmp_checksum   state: none
 #include "core/module/register.h"
@@ -60,7 +60,7 @@ class Icmp6Echo final : public Module {
   uint32_t link(uint32_t /*connected*/) override { return 3; }
 
  private:
-  // The own address from which to answer; :: when the packet is for somebody else.
+  // The own address to answer from; :: when the packet is not for this router.
   [[nodiscard]] net::Address6 answering(Packet& pkt, const net::Address6& dst,
                                         const net::Address6& sender) const noexcept {
     const uint16_t in = pkt.meta().in_interface;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// icmp6_error.cc - turns a dropped packet into the ICMPv6 error that tells its sender why, where
-// one may be sent.
+// icmp6_error.cc - turns a dropped packet into an ICMPv6 error to its sender, where RFC 4443 allows
+// one.
 //
 // in: 1 (drop gates of other modules)   out: 1, to an ipv6_lookup of the same table
 // drops: icmp_rate_limited, icmp_not_due   state: a token bucket; owner: the worker
@@ -33,7 +33,7 @@ class Icmp6Error final : public ErrorModule<Ipv6Family, Icmp6Error> {
 
   explicit Icmp6Error(const Args& args) : ErrorModule(args) {}
 
-  // RFC 4443, 2.4 (e): whom not to answer.
+  // RFC 4443, 2.4 (e): packets that must not be answered.
   [[nodiscard]] bool is_due(Packet& pkt, icmp::ErrorKind error) const noexcept {
     const uint32_t l3 = pkt.meta().l3_offset_bytes;
     const uint32_t len_bytes = pkt.len_bytes();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// icmp6_test.cc - ICMPv6 errors and echo replies read back byte by byte, and all the cases in which
-// nothing may be sent.
+// icmp6_test.cc - ICMPv6 errors and echo replies byte by byte, and all cases in which none may be
+// sent.
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
@@ -116,9 +116,9 @@ TEST_F(Icmp6ErrorTest, NobodyIsToldWhoMustNotBe) {
   EXPECT_FALSE(is_answered(later));
   fail_for("mtu_exceeded");
   harness_.meta().next_hop = 3;
-  EXPECT_TRUE(is_answered(make_frame6({.ip_dst = "ff0e::1"})));  // path MTU discovery of groups
+  EXPECT_TRUE(is_answered(make_frame6({.ip_dst = "ff0e::1"})));  // path MTU discovery for multicast
   harness_.meta().next_hop = 5;
-  EXPECT_FALSE(is_answered(make_frame6()));  // no MTU to tell
+  EXPECT_FALSE(is_answered(make_frame6()));  // MTU unknown
   fail_for("hop_limit_expired");
   harness_.meta().flags = kMetaOriginated;
   EXPECT_FALSE(is_answered(make_frame6()));
@@ -200,7 +200,7 @@ TEST_F(Icmp6EchoTest, SortsOutDiscoveryAndPassesOnTheRestUnchanged) {
   cut.pop_back();
   const std::vector<Bytes> others = {
       ping6("2001:db8:a::2"),
-      ping6("fe80::ff:fe00:b"),  // of the other link
+      ping6("fe80::ff:fe00:b"),  // an address of the other link
       ping6("ff02::5"),
       ping6("2001:db8:a::1", "::"),
       make_frame6({.ip_dst = "2001:db8:a::1"}),

@@ -9,7 +9,7 @@ void add_icmp_costs(std::vector<CostCase>& all) {
   CostCase error = plain("icmp_error, time exceeded", "icmp_error",
                          {{"errors_per_s", 10'000'000}, {"burst", 1'000'000}});
   error.drop_reason = "ttl_expired";
-  // No error is sent about a frame to a group address, which kRouterMac is.
+  // kRouterMac is a group address, and no error may be sent about a frame to a group.
   error.frame = [](uint32_t i) { return udp_frame(host_mac(0), flow_address(i % kGates)); };
   error.check = [](Packet& pkt, uint32_t, uint32_t) {
     return expect_byte(pkt, net::kEthBytes + net::kIpv4Bytes, 11);

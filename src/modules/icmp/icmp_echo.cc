@@ -42,7 +42,8 @@ class IcmpEcho final : public Module {
   uint32_t link(uint32_t /*connected*/) override { return 2; }
 
  private:
-  // A whole request to an own address. Options and fragments are left to a real host stack.
+  // True for an unfragmented echo request without options to an own address. A real host stack
+  // handles options and fragments.
   [[nodiscard]] bool is_request(Packet& pkt, uint32_t l3) const noexcept {
     const uint32_t len = pkt.len_bytes();
     if (len < l3 + net::kIpv4Bytes + net::kIcmpBytes) return false;
@@ -74,7 +75,7 @@ class IcmpEcho final : public Module {
     ip.ttl = kEchoTtl;
     write_checksum(ip);
     icmp.type = kEchoReply;
-    // RFC 1624: type and code fell by 0x0800, so the checksum rises by it.
+    // RFC 1624: the word of type and code fell by 0x0800, so the checksum rises by as much.
     const uint32_t sum = icmp.checksum + (uint32_t{kEchoRequest} << 8);
     icmp.checksum = static_cast<uint16_t>(sum + (sum >> 16));
   }

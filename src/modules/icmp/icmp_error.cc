@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// icmp_error.cc - turns a dropped packet into the ICMP error that tells its sender why, where one
-// may be sent.
+// icmp_error.cc - turns a dropped packet into an ICMP error to its sender, where the RFCs allow
+// one.
 //
 // in: 1 (drop gates of other modules)   out: 1, to an ipv4_lookup of the same table
 // drops: icmp_rate_limited, icmp_not_due   state: a token bucket; owner: the worker
@@ -25,7 +25,7 @@ bool is_icmp_error_type(uint8_t type) {
   return type == 3 || type == 4 || type == 5 || type == 11 || type == 12;
 }
 
-// Addresses that name one host.
+// Rules out 0/8, loopback, and everything from 224/4 up.
 bool is_unicast(uint32_t address) {
   const uint32_t top = address >> 24;
   return top != 0 && top != 127 && top < 224;
@@ -44,7 +44,7 @@ class IcmpError final : public ErrorModule<Ipv4Family, IcmpError> {
 
   explicit IcmpError(const Args& args) : ErrorModule(args) {}
 
-  // RFC 1122, 3.2.2, and RFC 1812, 4.3.2.7: whom not to answer.
+  // RFC 1122, 3.2.2, and RFC 1812, 4.3.2.7: packets that must not be answered.
   [[nodiscard]] bool is_due(Packet& pkt, icmp::ErrorKind /*error*/) const noexcept {
     const uint32_t l3 = l3_offset_of(pkt);
     const uint32_t len = pkt.len_bytes();
@@ -67,7 +67,7 @@ class IcmpError final : public ErrorModule<Ipv4Family, IcmpError> {
            !is_icmp_error_type(behind<net::Icmp>(ip, header_bytes).type);
   }
 
-  // The address of the interface that the packet came in by, best one in the sender's subnet.
+  // An address of the interface where the packet arrived, preferably in the sender's subnet.
   [[nodiscard]] uint32_t source_of(Packet& pkt) const noexcept {
     const uint32_t sender = header_in<net::Ipv4>(pkt, l3_offset_of(pkt)).src;
     const uint16_t in = pkt.meta().in_interface;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// icmp_rate.h - what ICMP errors of both versions share: which drop gives which error, and how many
-// are sent.
+// icmp_rate.h - common to ICMP errors of both versions: the error for each drop reason, and the
+// rate limit.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct NamedError {
   ErrorKind kind;
 };
 
-// By the index of a drop reason.
+// Indexed by drop reason.
 using ErrorKinds = std::array<ErrorKind, kMaxDropReasons>;
 inline ErrorKinds kinds_of(std::span<const NamedError> errors) {
   ErrorKinds kinds{};
@@ -35,7 +35,7 @@ inline ErrorKinds kinds_of(std::span<const NamedError> errors) {
   return kinds;
 }
 
-// A bucket of time; one error costs the time between two in the long run.
+// A token bucket in nanoseconds: each error costs 1 / errors_per_s.
 class ErrorBudget {
  public:
   explicit ErrorBudget(const Args& args)
@@ -47,7 +47,7 @@ class ErrorBudget {
     if (now_ns > last_ns_) tokens_ns_ = std::min(bucket_ns_, tokens_ns_ + (now_ns - last_ns_));
     last_ns_ = now_ns;
   }
-  // Whether one more may be sent, which it then counts.
+  // True if one more error may be sent; charges it.
   [[nodiscard]] bool take() noexcept {
     if (tokens_ns_ < ns_per_error_) return false;
     tokens_ns_ -= ns_per_error_;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// icmp_test.cc - errors and echo replies read back byte by byte, and all the cases in which nothing
-// may be sent.
+// icmp_test.cc - errors and echo replies byte by byte, and all cases in which none may be sent.
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
@@ -113,7 +112,7 @@ TEST_F(IcmpErrorTest, ReasonsBecomeTypesAndCodes) {
   EXPECT_FALSE(is_answered(make_frame(request())));
 }
 
-// In front of a tunnel less fits than into the next hop's interface.
+// A tunnel needs room for its headers, so mtu_bytes may be below the interface's MTU.
 TEST_F(IcmpErrorTest, TellsTheMtuThatIsGiven) {
   ModuleHarness error("icmp_error", {{"table", "main"}, {"mtu_bytes", 1300}}, 1, env_.get());
   fail_for("mtu_exceeded");
@@ -176,7 +175,7 @@ TEST_F(IcmpErrorTest, NobodyIsToldWhoMustNotBe) {
       is_answered(with([](FrameSpec& s) { s.dst = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff}; })));
   EXPECT_FALSE(is_answered(with([](FrameSpec& s) { s.dst = {0x01, 0, 0x5e, 0, 0, 1}; })));
   Bytes fragment = make_frame(request());
-  net::store16(&fragment[14 + net::kIpFragment], 0x2000);  // the first one may be answered
+  net::store16(&fragment[14 + net::kIpFragment], 0x2000);  // a first fragment may be answered
   EXPECT_TRUE(is_answered(fragment));
   net::store16(&fragment[14 + net::kIpFragment], 0x0001);
   EXPECT_FALSE(is_answered(fragment));
@@ -203,7 +202,7 @@ TEST_F(IcmpErrorTest, RateIsLimitedAndRecovers) {
   limited.set_now_ns(5'200'000'000);
   EXPECT_EQ(limited.run(frames).outputs.size(), 1U);
   limited.set_now_ns(99'000'000'000);
-  EXPECT_EQ(limited.run(frames).outputs.size(), 3U);  // the burst, not all that time
+  EXPECT_EQ(limited.run(frames).outputs.size(), 3U);  // only the burst, however long the pause
 }
 
 TEST_F(IcmpErrorTest, GarbageIsDroppedAndNeverReadBeyondItsEnd) {

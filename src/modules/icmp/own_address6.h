@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// own_address6.h - which IPv6 addresses are the router's, and from which it speaks to whom.
+// own_address6.h - the router's own IPv6 addresses, and its source address for a receiver.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace batchplane {
 
-// Link-local addresses are those of their link only.
+// A link-local address counts only on its own link.
 inline bool is_own6(const std::vector<Interface>& interfaces, uint16_t in,
                     const net::Address6& address) {
   for (const Interface& interface : interfaces) {
@@ -20,8 +20,8 @@ inline bool is_own6(const std::vector<Interface>& interfaces, uint16_t in,
   return false;
 }
 
-// RFC 6724 for a router's needs: of the receiver's scope; on the interface `in`, best in the
-// receiver's subnet; else any that is of that scope. :: when there is none.
+// Source selection (RFC 6724, reduced): same scope as the receiver; on interface `in`, preferably
+// in the receiver's subnet; else, unless link-local, on any interface. :: when there is none.
 inline net::Address6 own_source6(const std::vector<Interface>& interfaces, uint16_t in,
                                  const net::Address6& receiver) {
   net::Address6 on_interface;

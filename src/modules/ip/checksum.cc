@@ -35,7 +35,7 @@ class Checksum final : public Module {
  private:
   template <Mode kMode>
   void process_as(Context& ctx, Batch& batch) noexcept {
-    // Bytes that are stored may alias anything: what the loop needs is held in locals.
+    // Packet stores may alias anything, so members that the loop reads are copied to locals.
     Packet* const* const pkts = batch.pkts;
     const uint32_t n = batch.size_pkts;
     [[maybe_unused]] const uint32_t ttl_steps = ttl_steps_;
@@ -74,9 +74,9 @@ class Checksum final : public Module {
                                                                        : nullptr;
   }
 
-  // RFC 1624: the word of TTL and protocol fell by steps * 0x0100, so the checksum rises by it,
-  // which is `steps` in memory order. 0xffff becomes 0, the same value in the form that a full sum
-  // has.
+  // RFC 1624: the 16-bit word of TTL and protocol fell by steps * 0x0100, so the checksum rises by
+  // the same amount, which is `steps` in memory order. 0xffff becomes 0, the form in which a full
+  // sum stores this value.
   static void lower_ttl_by(net::Ipv4& ip, uint32_t steps) {
     const uint32_t sum = ip.checksum.raw() + steps;
     ip.checksum.set_raw(static_cast<uint16_t>(sum + (sum >= 0xffff ? 1 : 0)));

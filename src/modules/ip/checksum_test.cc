@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// checksum_test.cc - full, incremental and check against the plain sum; malformed headers.
+// checksum_test.cc - modes full, incremental and check against a plain sum; malformed headers.
 #include <gtest/gtest.h>
 
 #include "base/rng.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// fragment.cc - cuts IPv4 packets that are longer than the MTU of their way out (RFC 791), unless
-// they say that nobody may.
+// fragment.cc - fragments IPv4 packets that are longer than the MTU of their outgoing interface
+// (RFC 791), unless DF is set.
 //
-// in: 1   out: 1   drops: too_short, fragment_no_room   state: none
+// in: 1   out: 1   drops: too_short, fragment_no_room, mtu_exceeded   state: none
 #include <algorithm>
 #include <array>
 #include <string>
@@ -24,11 +24,12 @@ constexpr uint16_t kDontFragment = net::Ipv4::kDontFragment;
 constexpr uint16_t kMoreFragments = net::Ipv4::kMoreFragments;
 constexpr uint16_t kOffset = net::Ipv4::kFragmentOffset;
 constexpr uint32_t kMaxHeaderBytes = 60;
-constexpr uint32_t kMinMtuBytes = 68;  // RFC 791: what every link must carry
-// Of the longest packet at the smallest MTU: 8 bytes a part.
+constexpr uint32_t kMinMtuBytes = 68;  // RFC 791: the minimum MTU of a link
+// New fragments per packet, the last one not counted. A 9728-byte frame without IP options needs
+// 201 at the minimum MTU.
 constexpr uint32_t kMaxParts = 256;
 
-// The header that later fragments have: options stay when their copied bit is set (RFC 791, 3.1).
+// Builds the header of later fragments: only options with the copied bit stay (RFC 791, 3.1).
 uint32_t later_header(const uint8_t* ip, uint32_t header_bytes, uint8_t* later) {
   constexpr uint8_t kEnd = 0;
   constexpr uint8_t kNop = 1;
@@ -121,12 +122,12 @@ class Fragment final : public Module {
       ctx.drop(batch, i, reason::kTooShort);
       return;
     }
-    // The neighbour module drops it, and tells the sender.
+    // Unless df is `drop`, the packet goes on and the neighbour module drops it for mtu_exceeded.
     if ((fragment & kDontFragment) != 0 || mtu_bytes < header_bytes + 8) {
       if (drops_df_) ctx.drop(batch, i, neighbour::kMtuExceeded);
       return;
     }
-    // Parts but the last are multiples of 8 bytes; the last one stays in the batch, behind them.
+    // All fragments but the last carry a multiple of 8 bytes. The last one reuses this packet.
     const uint32_t payload_bytes = total_bytes - header_bytes;
     const uint32_t first_bytes = (mtu_bytes - header_bytes) & ~7U;
     const uint32_t n_new = (payload_bytes - 1) / first_bytes;
@@ -160,13 +161,14 @@ class Fragment final : public Module {
               fragment);
   }
 
-  // A packet that is a fragment itself: offsets go on from its own, and so does its last part.
+  // If the packet is a fragment itself, offsets continue from its own, and its last fragment keeps
+  // its more-fragments bit.
   static uint32_t fragment_word(uint32_t original, uint32_t at_bytes, bool is_more) {
     return ((original & kOffset) + at_bytes / 8) | (original & kMoreFragments) |
            (is_more ? kMoreFragments : 0U);
   }
 
-  // The packet becomes its own last part: the headers move up to the rest of the payload.
+  // Turns the packet into its own last fragment: the headers move up to the remaining payload.
   static void keep_last(Packet& pkt, uint32_t l3, uint32_t header_bytes, const uint8_t* later,
                         uint32_t later_bytes, uint32_t done_bytes, uint32_t payload_bytes,
                         uint32_t fragment) noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// fragment_cases.cc - with what is fuzzed that cuts packets and puts them together; measured on
-// packets that need neither.
+// fragment_cases.cc - fuzzing inputs for fragment and reassembly; costs are measured on packets
+// that need neither.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

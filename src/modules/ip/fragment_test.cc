@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// fragment_test.cc - what is cut comes back together as it was; what must not be cut is not.
+// fragment_test.cc - fragments add up to the original packet; DF packets stay whole.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -20,7 +20,7 @@ Bytes long_frame(uint32_t len_bytes, uint16_t fragment = 0, uint32_t options_byt
   return frame;
 }
 
-// Checks each part by itself, and puts them together.
+// Checks each fragment, then reassembles them.
 Bytes joined(const std::vector<Bytes>& parts, uint32_t mtu_bytes, uint32_t first_offset = 0) {
   Bytes payload;
   for (size_t i = 0; i < parts.size(); ++i) {

@@ -11,8 +11,7 @@ void add_ipv4_costs(std::vector<CostCase>& all) {
   all.push_back(
       with_target(plain("checksum incremental", "checksum", {{"mode", "incremental"}}), 5, 1.5));
   all.back().check = [](Packet& pkt, uint32_t, uint32_t) {
-    // The frame's sum was right for the TTL that it still has: one step further it is right again
-    // when the TTL follows.
+    // The checksum is now right for a TTL that is one lower: lower the TTL to check it.
     uint8_t* ttl = pkt.data() + net::kEthBytes + net::kIpTtl;
     *ttl = static_cast<uint8_t>(*ttl - 1);
     const std::string wrong = expect_good_sum(pkt);

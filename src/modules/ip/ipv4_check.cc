@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ipv4_check.cc - lets only well-formed IPv4 packets pass and notes where their headers lie.
+// ipv4_check.cc - passes only well-formed IPv4 packets and records their header offsets.
 //
 // in: 1   out: 1   drops: one per kind of fault   state: none
 #include "core/module/register.h"
@@ -9,13 +9,13 @@
 namespace batchplane {
 namespace {
 
-constexpr uint32_t kGroups = 224;  // first octet of multicast; reserved and broadcast above
+constexpr uint32_t kGroups = 224;  // first octet of multicast; above it reserved and broadcast
 
 const DropReason kGroupDestination{"group_destination",
                                    "the packet is for a multicast, reserved or broadcast address",
                                    "look at the sender; only single hosts are reached from here"};
 
-// RFC 7126, 4.3 and 4.4: such options take a packet past what decides by addresses.
+// RFC 7126, 4.3 and 4.4: source routes bypass address-based filters.
 const DropReason kSourceRoute{"source_route",
                               "an IPv4 option (LSRR, SSRR) says which way the packet is to take",
                               "look at the sender; no common program needs such options"};
@@ -26,7 +26,7 @@ constexpr uint8_t kNoOperation = 1;
 constexpr uint8_t kLooseSourceRoute = 131;
 constexpr uint8_t kStrictSourceRoute = 137;
 
-// What is wrong with the options: behind one whose length makes no sense anything may hide.
+// A nonsensical option length could hide a source route behind it, so it is a fault.
 const DropReason* option_fault(const net::Ipv4& ip, uint32_t header_bytes) {
   const uint8_t* const bytes = bytes_of(ip);
   for (uint32_t at = net::kIpv4Bytes; at < header_bytes;) {
@@ -53,7 +53,7 @@ class Ipv4Check final : public Module {
         min_group_octet_(args.flag("drop_groups") ? kGroups : 256) {}
 
   void process(Context& ctx, Batch& batch) noexcept {
-    // Bytes that are stored may alias anything: what the loop needs is held in locals.
+    // Packet stores may alias anything, so members that the loop reads are copied to locals.
     const uint32_t l3 = l3_offset_bytes_;
     const bool is_checksum_checked = is_checksum_checked_;
     const bool drops_martians = drops_martians_;
@@ -80,7 +80,7 @@ class Ipv4Check final : public Module {
   }
 
  private:
-  // The common case with one branch at its end; anything else is looked at again by judge().
+  // The common case, with one branch at the end; judge() examines all other packets.
   static bool is_plain_and_good(const net::Ipv4& ip, uint32_t room_bytes, bool is_checksum_checked,
                                 bool drops_martians) {
     const uint32_t total_bytes = ip.total_length;
@@ -126,7 +126,7 @@ class Ipv4Check final : public Module {
   const uint8_t l3_offset_bytes_;
   const bool is_checksum_checked_;
   const bool drops_martians_;
-  const uint32_t min_group_octet_;  // 256: groups pass
+  const uint32_t min_group_octet_;  // 256: multicast passes
 };
 
 const Register<Ipv4Check> kIpv4Check{{

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ipv4_check_test.cc - every fault has its reason; good packets pass with their offsets noted.
+// ipv4_check_test.cc - each fault has its drop reason; good packets pass with their offsets
+// recorded.
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
@@ -28,7 +29,7 @@ TEST(Ipv4Check, PaddingStays) {
   EXPECT_EQ(harness.run({frame}).at(0), std::vector<Bytes>{frame});
 }
 
-// Changes byte `at` of a good frame (with the checksum mended, or not) and tells the reason given.
+// Sets byte `at` of a good frame, updates the checksum if `mends`, and returns the drop reason.
 std::string reason_for(uint32_t at, uint8_t value, bool mends = true, uint32_t options_bytes = 0) {
   ModuleHarness harness("ipv4_check");
   FrameSpec spec;
@@ -45,15 +46,15 @@ TEST(Ipv4Check, EachFaultHasItsReason) {
   EXPECT_EQ(reason_for(14, 0x05), "bad_version");
   EXPECT_EQ(reason_for(14, 0x44, false), "bad_header_length");
   EXPECT_EQ(reason_for(14, 0x40, false), "bad_header_length");
-  EXPECT_EQ(reason_for(14, 0x4f, false), "bad_header_length");  // 60 bytes, 46 are there
-  EXPECT_EQ(reason_for(17, 47), "bad_total_length");            // one byte more than there is
+  EXPECT_EQ(reason_for(14, 0x4f, false), "bad_header_length");  // 60 bytes, only 46 present
+  EXPECT_EQ(reason_for(17, 47), "bad_total_length");            // one byte more than present
   EXPECT_EQ(reason_for(17, 46), "");
   EXPECT_EQ(reason_for(17, 20), "");
   EXPECT_EQ(reason_for(17, 19), "bad_total_length");
   EXPECT_EQ(reason_for(16, 0xff), "bad_total_length");
-  EXPECT_EQ(reason_for(17, 27, true, 8), "bad_total_length");  // below a header with options
+  EXPECT_EQ(reason_for(17, 27, true, 8), "bad_total_length");  // shorter than a header with options
   EXPECT_EQ(reason_for(24, 0x12, false), "bad_checksum");
-  EXPECT_EQ(reason_for(35, 0x99, false, 8), "bad_checksum");  // within the options
+  EXPECT_EQ(reason_for(35, 0x99, false, 8), "bad_checksum");  // in the options
   for (const uint8_t octet : {0, 127, 224, 239, 240, 255}) {
     EXPECT_EQ(reason_for(26, octet), "martian_source") << int{octet};
   }
@@ -85,12 +86,12 @@ TEST(Ipv4Check, SourceRoutesAreRefused) {
                                Bytes{1, 1, 131, 3, 4}, Bytes{7, 7, 4, 0, 0, 0, 0, 137, 3, 4}}) {
     EXPECT_EQ(check.run({with(refused)}).dropped_for("source_route"), 1U);
   }
-  // Behind the end, and in another option's data.
+  // After the end of options, and inside another option's data.
   for (const Bytes& passes :
        {Bytes{0, 131, 7, 4}, Bytes{7, 7, 131, 137, 131, 137, 131}, Bytes{148, 4, 0, 0}}) {
     EXPECT_EQ(check.run({with(passes)}).outputs.size(), 1U);
   }
-  // Behind lengths that make no sense anything may hide.
+  // A nonsensical length could hide a source route.
   for (const Bytes& refused :
        {Bytes{7, 0, 131, 7}, Bytes{7, 1, 131, 7}, Bytes{7, 13, 131}, Bytes{7, 255, 131}}) {
     EXPECT_EQ(check.run({with(refused)}).dropped_for("bad_option"), 1U);
@@ -134,7 +135,7 @@ TEST(Ipv4Check, OtherOffset) {
   EXPECT_EQ(outcome.drops.size(), 1U);
 }
 
-// Any single wrong bit of a header is noticed by the checksum, or by an earlier check.
+// The checksum or an earlier check catches any single bit error in a header.
 TEST(Ipv4Check, EveryFlippedBitIsNoticed) {
   ModuleHarness harness("ipv4_check");
   for (uint32_t bit = 0; bit < 160; ++bit) {
@@ -144,7 +145,7 @@ TEST(Ipv4Check, EveryFlippedBitIsNoticed) {
   }
 }
 
-// The common-case test and the full one agree on random headers.
+// The fast path and the full check agree on random headers.
 TEST(Ipv4Check, AgreesWithTheChecksumSum) {
   ModuleHarness harness("ipv4_check", {{"drop_martians", false}});
   Rng rng(11);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ipv6_check.cc - lets only well-formed IPv6 packets pass, cuts off padding and notes where their
-// headers lie.
+// ipv6_check.cc - passes only well-formed IPv6 packets, trims padding and records their header
+// offsets.
 //
 // in: 1   out: 1   drops: one per kind of fault   state: none
 #include "core/module/register.h"
@@ -30,7 +30,7 @@ class Ipv6Check final : public Module {
         drops_martians_(args.flag("drop_martians")) {}
 
   void process(Context& ctx, Batch& batch) noexcept {
-    // Bytes that are stored may alias anything: what the loop needs is held in locals.
+    // Packet stores may alias anything, so members that the loop reads are copied to locals.
     const uint32_t l3 = l3_offset_bytes_;
     const bool drops_martians = drops_martians_;
     Packet* const* const pkts = batch.pkts;
@@ -52,14 +52,14 @@ class Ipv6Check final : public Module {
   }
 
  private:
-  // The common case with one branch at its end: no padding, TCP, UDP or ICMPv6 without extension
-  // headers, between global unicast addresses. Anything else is looked at again by judge().
+  // The common case, with one branch at the end: no padding; TCP, UDP or ICMPv6 without extension
+  // headers; global unicast addresses. judge() examines all other packets.
   static bool is_plain_and_good(const net::Ipv6& ip, uint32_t room_bytes, bool drops_martians) {
     const uint32_t total_bytes = net::kIpv6Bytes + ip.payload_length;
     const uint8_t next = ip.next_header;
     const bool is_plain_next =
         (next == net::kProtoTcp) | (next == net::kProtoUdp) | (next == net::kProtoIcmp6);
-    // The first byte of a martian is 0 or 255, that of others hardly ever.
+    // A martian starts with byte 0 or 255; other addresses hardly ever do.
     const bool may_be_martian = (static_cast<uint8_t>(ip.src.first_octet() + 1) <= 1) |
                                 (static_cast<uint8_t>(ip.dst.first_octet() + 1) <= 1);
     return (ip.version() == 6) & (total_bytes == room_bytes) & (ip.hop_limit != 0) & is_plain_next &
@@ -93,12 +93,12 @@ class Ipv6Check final : public Module {
     return nullptr;
   }
 
-  // A host that has no address yet speaks from :: to groups of its link (RFC 4861, 4862).
+  // A host without an address yet sends from :: to link-scope multicast (RFC 4861, 4862).
   static bool is_martian_source(const net::Address6& src, const net::Address6& dst) {
     return src.is_multicast() || src.is_loopback() ||
            (src.is_unspecified() && !dst.is_link_group());
   }
-  // Groups of scope 0 and 1 stay within a host.
+  // Multicast of scope 0 and 1 stays within a host.
   static bool is_martian_destination(const net::Address6& dst) {
     return dst.is_unspecified() || dst.is_loopback() ||
            (dst.is_multicast() && ((dst.high >> 48) & 15) <= 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ipv6_check_test.cc - what passes the header check, where its headers are noted, and each fault;
+// ipv6_check_test.cc - packets that pass the header check, their recorded offsets, and each fault;
 // hop limits.
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace batchplane {
 namespace {
 
-// One extension header: next header, its own bytes (a multiple of 8).
+// One extension header of `bytes` bytes, a multiple of 8.
 Bytes extension(uint8_t next, uint32_t bytes = 8) {
   Bytes header(bytes);
   header[0] = next;
@@ -50,7 +50,7 @@ TEST(Ipv6Check, NotesTheUpperLayerBehindExtensionHeaders) {
   EXPECT_EQ(l4_of(make_frame6({.next = 60, .extensions = extension(17, 248)})), 0U);  // too far
   EXPECT_EQ(l4_of(make_frame6({.next = 50})), 54U);
   EXPECT_EQ(l4_of(make_frame6({.next = 59, .payload_bytes = 0})), 54U);
-  Bytes authenticated = extension(17, 16);  // counts words of 4 bytes, less 2
+  Bytes authenticated = extension(17, 16);  // its length counts 4-byte words, minus 2
   authenticated[1] = 2;
   EXPECT_EQ(l4_of(make_frame6({.next = 51, .extensions = authenticated})), 70U);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// l4_checksum.cc - verifies the checksum of TCP, UDP, ICMP and ICMPv6, or computes it anew.
+// l4_checksum.cc - verifies or recomputes the checksum of TCP, UDP, ICMP and ICMPv6.
 //
 // in: 1   out: 1   state: counters
 // drops: bad_l4_checksum, bad_l4_length, too_short, bad_version, bad_header_length,
@@ -59,7 +59,7 @@ class L4Checksum final : public Module {
     }
   }
 
-  // Headers with options or extensions, fragments, other protocols, broken packets.
+  // Slow path: options, extension headers, fragments, other protocols, broken packets.
   template <bool kUpdates>
   [[gnu::noinline]] void judge(Context& ctx, Batch& batch, uint32_t i) noexcept {
     const uint32_t l3 = l3_offset_of(*batch[i]);
@@ -82,7 +82,7 @@ class L4Checksum final : public Module {
     }
   }
 
-  // Why the packet must go, or nullptr.
+  // Returns the drop reason, or nullptr.
   template <bool kUpdates>
   const DropReason* sum_one(uint8_t* ip, const l4::Place place, uint32_t at) noexcept {
     uint8_t* const l4 = ip + place.offset_bytes;
@@ -93,7 +93,7 @@ class L4Checksum final : public Module {
     const uint16_t checksum = field.raw();
     const bool is_udp = place.proto == net::kProtoUdp;
     if (is_udp) {
-      // What stands behind the UDP length, within the IP packet, is not covered.
+      // Bytes of the IP packet behind the UDP length are not covered.
       const uint32_t own_bytes = header_at<net::Udp>(l4).length;
       if (own_bytes < net::kUdpBytes || own_bytes > len_bytes) [[unlikely]]
         return &l4::kBadL4Length;
@@ -108,8 +108,8 @@ class L4Checksum final : public Module {
     if constexpr (!kUpdates) {
       return fold16(sum) == 0xffff ? nullptr : &l4::kBadL4Checksum;
     } else {
-      // The old checksum is taken out again by its complement: storing 0 first would delay the
-      // sum.
+      // Adding the complement cancels the old checksum. Storing 0 into the field first would delay
+      // the sum.
       auto next = static_cast<uint16_t>(~fold16(sum + (0xffffU ^ checksum)));
       if (next == 0 && is_udp) next = 0xffff;
       field.set_raw(next);

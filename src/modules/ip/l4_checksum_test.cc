@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// l4_checksum_test.cc - transport checksums by a plain sum of 16-bit words, and every packet that
-// has none or is broken.
+// l4_checksum_test.cc - transport checksums against a plain sum of 16-bit words, and packets that
+// have none or are broken.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -28,7 +28,7 @@ Bytes ipv6_frame(uint8_t proto, uint32_t len_bytes, const Bytes& extensions = {}
 
 uint32_t checksum_at(uint8_t proto) { return proto == 6 ? 16 : proto == 17 ? 6 : 2; }
 
-// Writes the right checksum of a packet whose transport header is at `l4`, the slow way.
+// Writes the correct checksum of the transport header at `l4`, computed the slow way.
 void set_sum(Bytes& frame, uint8_t proto, uint32_t l4, uint32_t len_bytes) {
   const bool is_v6 = frame[kL3] >> 4 == 6;
   net::store16(&frame[l4 + checksum_at(proto)], 0);
@@ -106,7 +106,7 @@ TEST(L4Checksum, AUdpSumOfZeroIsSentAsAllOnes) {
   ModuleHarness update("l4_checksum", {{"mode", "update"}});
   for (const bool is_v6 : {false, true}) {
     Sample s = sample(17, is_v6, 20, random);
-    // The payload takes up what the sum lacks: then the checksum comes to nothing.
+    // Add the checksum to the payload, so that the new checksum comes to 0 (sent as 0xffff).
     const uint32_t sum = net::load16(&s.good[s.l4 + 6]);
     const uint32_t word = net::load16(&s.good[s.l4 + 10]) + sum;
     net::store16(&s.good[s.l4 + 10], static_cast<uint16_t>((word & 0xffff) + (word >> 16)));
@@ -181,7 +181,7 @@ TEST(L4Checksum, FindsTheHeaderBehindExtensions) {
   const Outcome outcome = check.run({frame, bad});
   EXPECT_EQ(outcome.at(0), std::vector<Bytes>{frame});
   EXPECT_EQ(outcome.dropped_for("bad_l4_checksum"), 1U);
-  // A chain without end is left alone.
+  // An endless chain is left alone.
   Bytes chain;
   for (int i = 0; i < 12; ++i) chain.insert(chain.end(), {60, 0, 0, 0, 0, 0, 0, 0});
   EXPECT_EQ(check.run({ipv6_frame(60, 160, chain, 60)}).at(0).size(), 1U);

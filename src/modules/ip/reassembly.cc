@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// reassembly.cc - puts IPv4 fragments together again (RFC 791), in bounded memory and without
-// trusting them (RFC 1858, 3128, 5722).
+// reassembly.cc - reassembles IPv4 fragments (RFC 791) in bounded memory, with defences against
+// fragment attacks (RFC 1858, 3128, 5722).
 //
-// in: 1   out: 1   drops: one per kind of fault, reassembled   state: packets of which some
-// fragments are here; owner: the worker
+// in: 1   out: 1   drops: one per kind of fault, reassembled
+// state: incomplete datagrams; owner: the worker
 #include <algorithm>
 
 #include "core/module/register.h"
@@ -38,7 +38,7 @@ const DropReason kFull{"reassembly_full", "older fragments made room for newer o
                        "look for a flood of fragments; or raise max_datagrams and max_hold_pkts"};
 
 constexpr uint64_t kTickNs = 100'000'000;
-constexpr uint32_t kMaxEnds = 16;  // packets that make room for one; bounds the time of a flood
+constexpr uint32_t kMaxEnds = 16;  // datagrams evicted for one fragment; bounds the time of a flood
 
 class Reassembly final : public Module {
  public:
@@ -63,7 +63,7 @@ class Reassembly final : public Module {
   }
 
   void housekeep(Context& ctx, uint64_t budget_ns) noexcept override {
-    // About 100 ns a packet.
+    // About 100 ns per datagram.
     const auto affordable = static_cast<uint32_t>(std::clamp<uint64_t>(budget_ns / 100, 8, 512));
     for (uint32_t n = 0; n < affordable && table_->oldest() != ReassemblyTable::kNone; ++n) {
       const uint32_t index = table_->oldest();
@@ -98,7 +98,7 @@ class Reassembly final : public Module {
   }
 
  private:
-  // Settles the fate of packet i, which is a fragment.
+  // Packet i is a fragment: keeps, drops or completes it.
   void take(Context& ctx, Batch& batch, uint32_t i, uint32_t l3) noexcept {
     Packet& pkt = *batch[i];
     const auto& ip = header_in<net::Ipv4>(pkt, l3);
@@ -144,7 +144,7 @@ class Reassembly final : public Module {
     const bool is_complete = payload_bytes == datagram.received_bytes + part.bytes;
     if (is_complete && (ctx.n_dropped + datagram.n_parts + 1 >= Context::kMaxEmitPkts ||
                         ctx.n_emitted == Context::kMaxEmitPkts)) {
-      ctx.drop(batch, i, kFull);  // too much ends in one call
+      ctx.drop(batch, i, kFull);  // this call cannot drop or emit more packets
       return;
     }
     datagram.total_bytes = payload_bytes;
@@ -168,12 +168,12 @@ class Reassembly final : public Module {
     return is_header_hidden ? &kTiny : nullptr;
   }
 
-  // The entry of the fragment's packet, with room for one more; older packets go where it is full.
+  // Finds or adds the datagram of a fragment, with room for it. Evicts older datagrams if full.
   uint32_t entry_for(Context& ctx, Packet& pkt, const net::Ipv4& ip) noexcept {
     const DatagramKey key{
         .src = ip.src, .dst = ip.dst, .id = ip.id, .vrf = pkt.meta().vrf, .protocol = ip.protocol};
     uint32_t index = table_->find(key);
-    // A late fragment does not continue a packet whose time is over.
+    // A late fragment does not join a datagram that has timed out.
     if (index != ReassemblyTable::kNone && (*table_)[index].deadline_ns <= ctx.now_ns) {
       if (!end(ctx, index, kTimeout)) return ReassemblyTable::kNone;
       index = ReassemblyTable::kNone;
@@ -189,7 +189,7 @@ class Reassembly final : public Module {
     return index != ReassemblyTable::kNone ? index : table_->add(key, ctx.now_ns + timeout_ns_);
   }
 
-  // Drops what is held of it; false when not all could be dropped in this call.
+  // Drops the held fragments; false when this call could not drop them all.
   bool drop_parts(Context& ctx, Datagram& datagram, const DropReason& reason) noexcept {
     while (datagram.n_parts != 0) {
       if (!ctx.drop_owned(datagram.parts[datagram.n_parts - 1].pkt, reason)) return false;
@@ -208,7 +208,7 @@ class Reassembly final : public Module {
     return true;
   }
 
-  // All parts are here, the last one to come as packet i. The first part becomes the whole.
+  // Packet i was the last missing fragment. The first fragment becomes the whole packet.
   void complete(Context& ctx, Batch& batch, uint32_t i, uint32_t index) noexcept {
     Datagram& datagram = (*table_)[index];
     Packet* const last_come = batch[i];
@@ -218,7 +218,7 @@ class Reassembly final : public Module {
     for (uint32_t k = 0; k < datagram.n_parts; ++k) {
       Packet* const pkt = datagram.parts[k].pkt;
       if (pkt == last_come || (pkt == whole && fault == nullptr)) continue;
-      ctx.drop_owned(pkt, reason);  // take() has seen that there is room
+      ctx.drop_owned(pkt, reason);  // take() checked that there is room
     }
     table_->count_held(-static_cast<int32_t>(datagram.n_parts));
     table_->remove(index);
@@ -227,12 +227,12 @@ class Reassembly final : public Module {
       return;
     }
     ++reassembled_;
-    if (whole == last_come) return;  // stays in the batch
+    if (whole == last_come) return;  // it stays in the batch
     ctx.drop(batch, i, kReassembled);
     ctx.emit(0, whole);
   }
 
-  // Appends the other parts to the first; false when its buffer is too small.
+  // Appends the other fragments to the first; false when its buffer is too small.
   static bool join(const Datagram& datagram) noexcept {
     Packet& whole = *datagram.parts[0].pkt;
     const uint32_t l3 = l3_offset_of(whole);
@@ -312,7 +312,7 @@ const Register<Reassembly> kReassembly{{
              "balancer. Overlapping fragments end their packet, and what still comes of it until "
              "timeout_ns; exact copies are dropped alone. The whole packet goes on when the last "
              "fragment has come, in the first fragment's frame.",
-    // The first fragment's buffer takes the whole packet.
+    // The first fragment's buffer must hold the whole packet.
     .frame_bytes = &datagram_frame_bytes,
 }};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// reassembly_table.cc - chained hash table, an age list through it, and parts kept in order.
+// reassembly_table.cc - chained hash table with an age list; fragments sorted by offset.
 #include "modules/ip/reassembly_table.h"
 
 #include <algorithm>

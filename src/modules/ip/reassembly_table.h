@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// reassembly_table.h - the packets of which some fragments are here: found by their identity, ended
-// in the order in which they began.
+// reassembly_table.h - incomplete datagrams: looked up by source, destination, ID, protocol and
+// VRF, expired in order of arrival.
 #pragma once
 
 #include <array>
@@ -12,14 +12,14 @@
 
 namespace batchplane {
 
-// One fragment's share of the payload.
+// One fragment and its range of the payload.
 struct FragmentPart {
   Packet* pkt = nullptr;
   uint32_t offset_bytes = 0;
   uint32_t bytes = 0;
 };
 
-// What makes fragments belong together (RFC 791, 3.2).
+// Fragments with the same key belong to one datagram (RFC 791, 3.2).
 struct DatagramKey {
   uint32_t src = 0;
   uint32_t dst = 0;
@@ -35,16 +35,16 @@ struct Datagram {
   DatagramKey key;
   uint64_t deadline_ns = 0;
   uint32_t received_bytes = 0;
-  uint32_t total_bytes = 0;  // of the payload; 0 until the last fragment is here
+  uint32_t total_bytes = 0;  // of the payload; 0 until the last fragment arrives
   uint32_t n_parts = 0;
-  const DropReason* fault = nullptr;  // why nothing will come of it; late fragments share its fate
-  uint32_t next = ~0U;                // in its bucket, or of the free list
+  const DropReason* fault = nullptr;  // why it cannot complete; late fragments get the same reason
+  uint32_t next = ~0U;                // in its bucket or in the free list
   uint32_t older = ~0U;
   uint32_t newer = ~0U;
-  std::array<FragmentPart, kMaxParts> parts;  // by offset
+  std::array<FragmentPart, kMaxParts> parts;  // sorted by offset
 };
 
-// All memory is taken at construction. Owner: one worker; n_held() any thread.
+// All memory is allocated at construction. Owner: one worker; n_held() any thread.
 class ReassemblyTable {
  public:
   static constexpr uint32_t kNone = ~0U;
@@ -53,17 +53,17 @@ class ReassemblyTable {
 
   Datagram& operator[](uint32_t index) { return datagrams_[index]; }
   [[nodiscard]] uint32_t find(const DatagramKey& key) const;
-  // kNone when all places are taken.
+  // kNone when the table is full.
   uint32_t add(const DatagramKey& key, uint64_t deadline_ns);
-  // It holds no packets any more.
+  // The datagram must hold no packets.
   void remove(uint32_t index);
   [[nodiscard]] uint32_t oldest() const { return oldest_; }
 
   enum class Fit : uint8_t { kNew, kDuplicate, kOverlap, kTooMany };
-  // Whether the part has a place of its own, and which.
+  // Whether the fragment fits without overlap, and at which index (`at`).
   [[nodiscard]] Fit fit(const Datagram& datagram, const FragmentPart& part, uint32_t& at) const;
   void insert(Datagram& datagram, uint32_t at, const FragmentPart& part);
-  // Packets that are held, or not any more.
+  // `change` may be negative.
   void count_held(int32_t change) {
     n_held_.store(n_held() + static_cast<uint32_t>(change), std::memory_order_relaxed);
   }

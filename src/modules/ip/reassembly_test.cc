@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// reassembly_test.cc - fragments in any order become the packet that they were cut from; attacks
-// and losses end in counted drops and bounded memory.
+// reassembly_test.cc - fragments in any order become the original packet; attacks and losses end in
+// counted drops and bounded memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>

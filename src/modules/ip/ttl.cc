@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ttl.cc - decrements the IPv4 TTL and mends the header checksum; expired packets are dropped.
+// ttl.cc - decrements the IPv4 TTL and updates the header checksum; expired packets are dropped.
 //
 // in: 1   out: 1   drops: too_short, ttl_expired (send it to an icmp_error module with on_drop)
 // state: none
@@ -19,7 +19,7 @@ class Ttl final : public Module {
   explicit Ttl(const Args& args) : is_checksum_mended_(args.flag("mend_checksum")) {}
 
   void process(Context& ctx, Batch& batch) noexcept {
-    // Bytes that are stored may alias anything: what the loop needs is held in locals.
+    // Packet stores may alias anything, so members that the loop reads are copied to locals.
     const bool is_mended = is_checksum_mended_;
     Packet* const* const pkts = batch.pkts;
     const uint32_t n = batch.size_pkts;

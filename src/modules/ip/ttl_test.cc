@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ttl_test.cc - the TTL falls by one, and the packet whose TTL ends is dropped.
+// ttl_test.cc - the TTL falls by one; packets whose TTL expires are dropped.
 #include <gtest/gtest.h>
 
 #include "module_harness.h"

@@ -88,7 +88,7 @@ class EtherType final : public Module {
   [[nodiscard]] Dict saved_params() const override { return {{"rules", book_.list()}}; }
 
  private:
-  // The type as it lies in memory; 0 of frames too short to have one.
+  // The EtherType in network byte order; 0 for frames too short to have one.
   static uint16_t type_in(Packet& pkt) {
     uint16_t type = 0;
     if (pkt.len_bytes() >= net::kEthBytes) [[likely]]
@@ -96,8 +96,8 @@ class EtherType final : public Module {
     return type;
   }
 
-  // The same for a batch of one type, as most are: reading back what was just written in smaller
-  // pieces would stall for longer than all this takes.
+  // The same for a batch with a single EtherType, the common case. assign() would stall: its
+  // 32-byte loads read what 2-byte stores have just written.
   bool assign_all(uint16_t type, uint32_t n, GateIndex* gates) const {
     const GateIndex gate = gate_of(type);
     fill_gates(gates, gate, n);
@@ -112,8 +112,8 @@ class EtherType final : public Module {
     return static_cast<GateIndex>(gate);
   }
 
-  // gates[i] = gate of types[i] for 16 packets at a time; true when one of them has none. Both
-  // arrays have room up to the next multiple of 16; what is read and written there does not matter.
+  // gates[i] = gate of types[i], 16 packets at a time; true if any packet has no gate. Both arrays
+  // have room up to the next multiple of 16; the excess values do not matter.
   bool assign(const uint16_t* types, uint32_t n, GateIndex* gates) const {
     const TypeRules& rules = live_.read();
     const auto other =
@@ -137,8 +137,8 @@ class EtherType final : public Module {
     return n_dropped != 0;
   }
 
-  // Where no rule takes tagged frames, a tag that has a priority only is taken off: but for that
-  // the frame has none.
+  // Packets without a gate: pops a priority tag (VLAN 0), as the frame counts as untagged, and
+  // looks up the type behind it. Drops the rest.
   void drop_marked(Context& ctx, Batch& batch) const {
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       if (ctx.gates[i] == kDropGate && vlan::has_priority_tag(*batch[i])) {
@@ -165,7 +165,7 @@ class EtherType final : public Module {
   const uint32_t default_gate_;
   RuleBook<uint16_t> book_;
   LiveTable<TypeRules> live_;
-  uint32_t n_gates_ = 1;  // number of linked gates; live rules may name no other
+  uint32_t n_gates_ = 1;  // number of linked gates; the limit for live rules
 };
 
 const Register<EtherType> kEtherType{{

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ether_type_test.cc - frames by EtherType at every batch size, live rules, short frames.
+// ether_type_test.cc - frames by EtherType at every batch size, live rules, priority tags, short
+// frames.
 #include <gtest/gtest.h>
 
 #include "module_harness.h"
@@ -49,7 +50,7 @@ TEST(EtherType, ShortFramesAreDroppedDespiteADefault) {
   EXPECT_EQ(outcome.gates(), (std::vector<uint32_t>{0, 0, 0}));
 }
 
-// A tag of VLAN 0 has a priority and nothing else (IEEE 802.1Q).
+// A tag of VLAN 0 carries only a priority (IEEE 802.1Q).
 TEST(EtherType, APriorityTagIsNoTag) {
   const auto with_tag = [](uint16_t control) {
     Bytes frame = make_frame();
@@ -65,7 +66,7 @@ TEST(EtherType, APriorityTagIsNoTag) {
   EXPECT_EQ(outcome.at(2).size(), 1U);
   EXPECT_EQ(outcome.dropped_for("no_match"), 1U);
   EXPECT_EQ(outcome.outputs[1].meta.l3_offset_bytes, 14);
-  // Who asks for tagged frames gets them as they are.
+  // With a rule for tagged frames they pass unchanged.
   ModuleHarness tags("ether_type", {{"rules", List{rule("vlan", 0)}}});
   EXPECT_EQ(tags.run({with_tag(0xa000)}).at(0), std::vector<Bytes>{with_tag(0xa000)});
 }

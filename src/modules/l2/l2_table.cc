@@ -47,13 +47,13 @@ class L2Table final : public Module {
     uint64_t differs = 0;
     for (uint32_t i = 0; i < n; ++i) {
       uint64_t bits = 0;
-      // An Ethernet header has 14 bytes, so the load of 8 stays inside.
+      // The header has 14 bytes, so the 8-byte load stays inside.
       if (batch[i]->len_bytes() >= net::kEthBytes) [[likely]]
         bits = header_in<net::Ethernet>(*batch[i], 0).front_raw();
       keys[i] = {bits & kMacMask};
       differs |= keys[i][0] ^ keys[0][0];
     }
-    // Behind a port nearly all frames are for one address.
+    // From a port, nearly all frames have one destination MAC.
     if (differs == 0) [[likely]] {
       const uint32_t gate = live_.read().find(keys[0]);
       if (gate != Table::kMissing && keys[0][0] != 0) [[likely]] {
@@ -66,7 +66,7 @@ class L2Table final : public Module {
     for (uint32_t i = 0; i < n; ++i) {
       const uint32_t gate = gates[i] == Table::kMissing ? default_gate_ : gates[i];
       ctx.gates[i] = static_cast<GateIndex>(gate);
-      // The all-zero address is what frames without a header look like.
+      // Frames too short for a header have the all-zero key.
       if (gate == kNoDefaultGate || keys[i][0] == 0) [[unlikely]]
         judge(ctx, batch, i, gate);
     }
@@ -98,7 +98,7 @@ class L2Table final : public Module {
   const uint32_t default_gate_;
   RuleBook<Table::Key> book_;
   LiveTable<Table> live_;
-  uint32_t n_gates_ = 1;  // number of linked gates; live entries may name no other
+  uint32_t n_gates_ = 1;  // number of linked gates; the limit for live entries
 };
 
 const Register<L2Table> kL2Table{{

@@ -9,14 +9,14 @@
 namespace batchplane {
 namespace {
 
-// `keep` has ones where the frame's own bits stay.
+// `keep` masks the bits of the frame that stay.
 struct Rewrite {
   uint64_t set_front = 0;
   uint64_t keep_front = ~0ULL;
   uint32_t set_back = 0;
   uint32_t keep_back = ~0U;
 
-  // Nothing is kept: no need to read the frame.
+  // Both addresses are replaced: no need to read the frame.
   [[nodiscard]] bool is_whole() const { return (keep_front | keep_back) == 0; }
 };
 
@@ -91,7 +91,7 @@ class MacRewrite final : public Module {
   }
 
   LiveValue<Rewrite> live_;
-  std::string dst_;  // empty: left as it is
+  std::string dst_;  // empty: not changed
   std::string src_;
 };
 

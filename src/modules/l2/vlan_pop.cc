@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// vlan_pop.cc - takes the outer VLAN tag off, or all of them.
+// vlan_pop.cc - removes the outer VLAN tag, or all tags.
 //
 // in: 1   out: 1   drops: too_short, too_many_tags, not_tagged   state: none
 #include "core/module/register.h"
@@ -39,7 +39,7 @@ class VlanPop final : public Module {
   }
 
  private:
-  // Frames without a tag, with several, or too short for the plain way.
+  // Slow path: frames without a tag, with several tags, or too short.
   [[gnu::noinline]] void pop_slowly(Context& ctx, Batch& batch, uint32_t i) const noexcept {
     Packet& pkt = *batch[i];
     const vlan::TagCount tags = vlan::count_tags(pkt.data(), pkt.len_bytes(), max_tags_);

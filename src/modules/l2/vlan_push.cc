@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// vlan_push.cc - puts a VLAN tag in front of those that a frame has.
+// vlan_push.cc - adds an outer VLAN tag.
 //
 // in: 1   out: 1   drops: too_short, too_many_tags, no_headroom, frame_too_long
 // state: the tag, editable live
@@ -15,10 +15,10 @@ namespace {
 constexpr uint32_t kTaggedBytes = net::kEthBytes + vlan::kTagBytes;
 constexpr uint32_t kPcpShift = 13;
 constexpr uint32_t kDeiShift = 12;
-constexpr uint32_t kPcpRaw = 0xe00000;  // of a tag as it lies in the frame
+constexpr uint32_t kPcpRaw = 0xe00000;  // the PCP bits of a tag, in memory order
 
 struct Tag {
-  uint32_t word = 0;  // as it lies in the frame
+  uint32_t word = 0;  // in memory order
   bool takes_pcp = false;
 };
 
@@ -71,7 +71,7 @@ class VlanPush final : public Module {
     for (uint32_t i = 0; i < n; ++i) {
       Packet& pkt = *pkts[i];
       const uint32_t len_bytes = pkt.len_bytes();
-      // One comparison for both ends: a short length wraps.
+      // One comparison checks both limits: a length that is too short wraps around.
       if (len_bytes - net::kEthBytes > kMaxFrameBytes - kTaggedBytes ||
           pkt.headroom_bytes() < vlan::kTagBytes) [[unlikely]] {
         ctx.drop(batch, i,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// vlan_rules.cc - reads VLAN rules, edits them, and lays them out for look-ups.
+// vlan_rules.cc - parses and edits VLAN rules, and builds the lookup table.
 #include "modules/l2/vlan_rules.h"
 
 #include <algorithm>
@@ -75,7 +75,7 @@ void VlanRules::edit(const std::string& verb, const Value& args, uint32_t n_gate
   }
   Rules given = parse_all(items, verb, n_gates);
   if (verb == "add") {
-    // What was there keeps its place unless it was named again.
+    // Existing rules stay, unless a new rule has the same VLANs.
     given.merge(Rules(rules_));
     check_size(given.size(), verb);
   }

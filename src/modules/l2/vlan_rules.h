@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// vlan_rules.h - VLAN -> gate and VRF, for one tag or two: the book that the control thread keeps,
+// vlan_rules.h - maps VLANs, one tag or two, to a gate and a VRF: the rules of the control thread,
 // and the table that workers read.
 #pragma once
 
@@ -12,12 +12,12 @@
 
 namespace batchplane {
 
-// An entry in one word, so that a rule without inner VLAN costs one load.
+// An entry is one 32-bit word, so that a rule without inner VLAN costs one load.
 struct VlanEntry {
   static constexpr uint32_t kGateMask = 0xfff;
-  static constexpr uint32_t kIsRule = 1U << 12;    // of the outer VLAN alone
-  static constexpr uint32_t kHasVrf = 1U << 13;    // the VRF is in the upper half
-  static constexpr uint32_t kHasInner = 1U << 14;  // rules of two VLANs begin with this one
+  static constexpr uint32_t kIsRule = 1U << 12;    // there is a rule for the outer VLAN alone
+  static constexpr uint32_t kHasVrf = 1U << 13;    // the VRF is in the upper 16 bits
+  static constexpr uint32_t kHasInner = 1U << 14;  // there are two-tag rules with this outer VLAN
 };
 
 struct VlanTable {
@@ -34,13 +34,13 @@ class VlanRules {
  public:
   struct Rule {
     uint32_t gate = 0;
-    int32_t vrf = -1;  // -1: the packet's own stays
+    int32_t vrf = -1;  // -1: the packet keeps its VRF
   };
-  // Outer VLAN, inner VLAN or -1.
+  // Outer VLAN; inner VLAN or -1.
   using Key = std::pair<uint32_t, int32_t>;
 
   void load(const List& rules, const std::string& where);
-  // add, delete or replace: checked wholly before anything changes. Throws ConfigError.
+  // `verb`: add, delete or replace. Checks all before any change. Throws ConfigError.
   void edit(const std::string& verb, const Value& args, uint32_t n_gates);
 
   [[nodiscard]] size_t size() const { return rules_.size(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// vlan_split.cc - sends frames to gates by their VLAN, or by outer and inner VLAN, and notes the
+// vlan_split.cc - sends frames to gates by their VLAN, or by outer and inner VLAN, and sets the
 // VRF.
 //
 // in: 1   out: up to 4096 gates   drops: no_match, not_tagged, too_many_tags, too_short
@@ -87,8 +87,8 @@ class VlanSplit final : public Module {
     }
   }
 
-  // Frames with no tag or several, without a rule of their VLAN, or too short. A tag that has a
-  // priority only is taken off: but for that the frame has none.
+  // Slow path: frames with no tag or several, without a rule for their VLAN, or too short. Pops
+  // priority tags (VLAN 0) unless VLAN 0 has a rule, as such frames count as untagged.
   [[gnu::noinline]] void judge(const VlanTable& table, Context& ctx, Batch& batch,
                                uint32_t i) const noexcept {
     Packet& pkt = *batch[i];
@@ -148,7 +148,7 @@ class VlanSplit final : public Module {
   const uint32_t max_tags_;
   VlanRules rules_;
   LiveTable<VlanTable> live_;
-  uint32_t n_gates_ = 1;  // number of linked gates; live rules may name no other
+  uint32_t n_gates_ = 1;  // number of linked gates; the limit for live rules
 };
 
 const Register<VlanSplit> kVlanSplit{{

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// vlan_test.cc - tags are put on, taken off and split by; the network header is always found again.
+// vlan_test.cc - pushing, popping and splitting by tags; the network header offset stays correct.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -9,7 +9,7 @@
 namespace batchplane {
 namespace {
 
-// `tags` as type and TCI, outer first.
+// `tags`: (type, TCI) pairs, outer first.
 Bytes tagged(const std::vector<std::pair<uint16_t, uint16_t>>& tags, Bytes frame = make_frame()) {
   size_t at = 12;
   for (const auto& [type, tci] : tags) {
@@ -58,7 +58,7 @@ TEST(VlanPush, RefusesWhatIsShortDeepLongOrWithoutRoom) {
   ModuleHarness push("vlan_push", {{"vid", 1}}, 1, nullptr, kMaxFrameBytes + 64);
   std::vector<Bytes> frames;
   for (uint32_t len = 0; len < 14; ++len) frames.push_back(cut(make_frame(), len));
-  frames.push_back(cut(vlan(5), 14));  // a tag of which only the type is there
+  frames.push_back(cut(vlan(5), 14));  // a tag cut after its type
   frames.push_back(cut(vlan(5), 17));
   frames.push_back(qinq(1, 2));
   frames.push_back(make_frame({.len_bytes = kMaxFrameBytes - 3}));
@@ -109,7 +109,7 @@ TEST(VlanPop, UntaggedNestedAndShortFrames) {
   Outcome outcome = strict.run(frames);
   EXPECT_EQ(outcome.dropped_for("not_tagged"), 1U);
   EXPECT_EQ(outcome.dropped_for("too_many_tags"), 1U);
-  EXPECT_EQ(outcome.dropped_for("too_short"), 18U);  // all that end before the inner type
+  EXPECT_EQ(outcome.dropped_for("too_short"), 18U);  // all frames that end before the inner type
   EXPECT_EQ(outcome.at(0).size(), 5U);
   EXPECT_EQ(outcome.at(0)[1], cut(make_frame(), 14));
   ModuleHarness lenient("vlan_pop", {{"untagged", "pass"}, {"max_tags", 3}, {"tags", "all"}});

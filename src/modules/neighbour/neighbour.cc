@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// neighbour.cc - sends IPv4 packets on to their next hops: finds the MAC, writes the Ethernet
-// header; speaks ARP.
+// neighbour.cc - forwards IPv4 packets to their next hops: resolves the MAC by ARP and writes the
+// Ethernet header.
 //
 // in: 1 (ARP frames, and IPv4 after its lookup)   out: gate = interface index
-// drops: neighbour_reasons.h   state: neighbours and the packets that wait for them; owner: the
-// worker
+// drops: neighbour_reasons.h   state: neighbours and held packets; owner: the worker
 #include "core/module/register.h"
 #include "modules/headers/ipv4_header.h"
 #include "modules/neighbour/neighbour_module.h"

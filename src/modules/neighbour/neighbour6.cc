@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// neighbour6.cc - sends IPv6 packets on to their next hops: finds the MAC, writes the Ethernet
-// header; speaks neighbour discovery and advertises prefixes.
+// neighbour6.cc - forwards IPv6 packets to their next hops: resolves the MAC by neighbour discovery
+// and writes the Ethernet header; advertises prefixes.
 //
 // in: 1 (discovery messages to us, and IPv6 after its lookup)   out: gate = interface index
-// drops: neighbour_reasons.h, neighbour6_reasons.h   state: neighbours and the packets that wait
-// for them; owner: the worker
+// drops: neighbour_reasons.h, neighbour6_reasons.h
+// state: neighbours and held packets; owner: the worker
 #include "core/module/register.h"
 #include "modules/neighbour/neighbour6_reasons.h"
 #include "modules/neighbour/neighbour6_resolver.h"
@@ -65,7 +65,7 @@ class Neighbour6Module final : public NeighbourModuleOf<Ipv6Family, Neighbour6Re
     send(ctx, batch, i, l3, interface, *hop, ip.dst);
   }
 
-  // Answers go out as the packets that they answer.
+  // Replies reuse the request's packet and so lack kMetaOriginated: their source address tells.
   [[nodiscard]] bool is_from_us(const net::Ipv6& ip) const noexcept {
     const net::Address6 src = ip.src;
     for (const Interface& interface : resolver().interfaces()) {

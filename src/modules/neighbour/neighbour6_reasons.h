@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// neighbour6_reasons.h - drop reasons of a neighbour6 module, besides those of neighbour.
+// neighbour6_reasons.h - drop reasons of neighbour6, in addition to those of neighbour.
 #pragma once
 
 #include "modules/neighbour/neighbour_reasons.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// neighbour6_resolver.cc - what discovery messages do: they are answered, learnt from, or dropped.
+// neighbour6_resolver.cc - answers discovery messages, learns from them, or drops them.
 #include "modules/neighbour/neighbour6_resolver.h"
 
 #include "modules/icmp/icmp6.h"
@@ -47,7 +47,7 @@ void Neighbour6Resolver::handle(Context& ctx, Batch& batch, uint32_t i, uint32_t
     case icmp6::kRouterSolicitation:
       handle_router_solicitation(ctx, interface, ip.src, found.mac);
       break;
-    default:  // routers take no advice from routers
+    default:  // routers ignore advertisements and redirects of others
       break;
   }
   ctx.drop(batch, i, neighbour::kNdDone);
@@ -61,7 +61,7 @@ void Neighbour6Resolver::handle_solicitation(Context& ctx, Batch& batch, uint32_
   const net::Address6 sender = ip.src;
   const net::Address6 dst = ip.dst;
   const net::Address6 target = behind<net::NdNeighbour>(ip).target;
-  const bool is_probe = sender.is_unspecified();  // for a duplicate of the sender's address-to-be
+  const bool is_probe = sender.is_unspecified();  // duplicate address detection by the sender
   const bool is_to_group = (dst & net::mask6(104)) == net::solicited_node_group({});
   if (target.is_multicast() || (is_probe && (!is_to_group || option_mac != nullptr))) {
     ctx.drop(batch, i, neighbour::kNdMalformed);
@@ -81,7 +81,7 @@ void Neighbour6Resolver::handle_solicitation(Context& ctx, Batch& batch, uint32_
     receiver = *option_mac;
     learn(ctx, interface, sender, receiver, true);
   } else if (!is_probe) {
-    // Who asks again knows our MAC and may leave out its own: the frame came from it.
+    // The solicitation may lack the option: reply to the frame's source MAC.
     const uint32_t known = table_->find(interface, sender);
     if (l3 >= net::kEthBytes) {
       receiver = header_in<net::Ethernet>(pkt, l3 - net::kEthBytes).src;
@@ -133,7 +133,7 @@ void Neighbour6Resolver::handle_advertisement(Context& ctx, Batch& batch, uint32
     const Neighbour& entry = (*table_)[index];
     const bool is_new = !entry.has_mac();
     const bool is_same = option_mac == nullptr || *option_mac == entry.mac;
-    // RFC 4861, 7.2.5: without the override flag another MAC is not believed.
+    // RFC 4861, 7.2.5: a different MAC is accepted only with the override flag.
     if (is_new && option_mac != nullptr) {
       resolve(ctx, index, *option_mac, NeighbourState::kReachable);
     } else if (!is_new && !is_same && (flags & icmp6::kOverrides) != 0) {
@@ -159,7 +159,7 @@ void Neighbour6Resolver::solicit(Context& ctx, uint16_t interface, const net::Ma
   const net::Address6 source = source_for(interface, address);
   if (source.is_unspecified()) return;
   Packet* pkt = ctx.originate(icmp6::kNeighbourFrameBytes);
-  if (pkt == nullptr) return;  // counted as a try: the next one follows after retry_ns
+  if (pkt == nullptr) return;  // counts as a try: the next one follows after retry_ns
   const net::Address6 group = net::solicited_node_group(address);
   icmp6::write_neighbour(pkt->data(), {.type = icmp6::kSolicitation,
                                        .dst_mac = known != nullptr ? *known : net::group_mac(group),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// neighbour6_resolver.h - the worker's side of neighbour discovery: asks, answers, learns, tells.
+// neighbour6_resolver.h - the worker's side of neighbour discovery: sends, answers and learns from
+// its messages, and announces own addresses.
 #pragma once
 
 #include <vector>
@@ -17,9 +18,9 @@ class Neighbour6Resolver final : public NeighbourKeeper<Ipv6Family> {
         is_announcing_(is_announcing),
         advertiser_(std::move(advertiser)) {}
 
-  // Whether the packet, an IPv6 header at `l3` and more, is a discovery message for this router.
+  // True for a discovery message to this router. `l3`: offset of the IPv6 header.
   [[nodiscard]] bool is_for_us(Packet& pkt, uint32_t l3) const noexcept;
-  // Packet i is such a message. Its fate is settled.
+  // Packet i is a message for us: answers or drops it.
   void handle(Context& ctx, Batch& batch, uint32_t i, uint32_t l3) noexcept;
   void housekeep(Context& ctx, uint64_t budget_ns) noexcept;
   bool adopt(Neighbour6Resolver& old) noexcept;
@@ -28,14 +29,14 @@ class Neighbour6Resolver final : public NeighbourKeeper<Ipv6Family> {
  private:
   void solicit(Context& ctx, uint16_t interface, const net::Mac* known,
                const net::Address6& address) noexcept override;
-  // Each settles the fate of packet i, whose message was found valid.
+  // Each takes a valid message; the first two answer or drop packet i.
   void handle_solicitation(Context& ctx, Batch& batch, uint32_t i, uint32_t l3,
                            const net::Mac* option_mac) noexcept;
   void handle_advertisement(Context& ctx, Batch& batch, uint32_t i, uint32_t l3,
                             const net::Mac* option_mac) noexcept;
   void handle_router_solicitation(Context& ctx, uint16_t interface, const net::Address6& sender,
                                   const net::Mac* option_mac) noexcept;
-  // Tells the links about our addresses, so that hosts forget whoever had them before.
+  // Announces our addresses, so that hosts drop stale entries of a former owner.
   void announce(Context& ctx) noexcept;
 
   bool is_announcing_;

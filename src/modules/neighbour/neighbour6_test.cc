@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// neighbour6_test.cc - neighbour discovery byte by byte: asked, answered, learnt, held, aged,
-// advertised, and all that must not be believed.
+// neighbour6_test.cc - neighbour discovery byte by byte: solicitations, replies, learning, held
+// packets, aging, router advertisements, and messages that must be rejected.
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
@@ -127,8 +127,8 @@ TEST_F(Neighbour6Test, AnswersForItsOwnAddressesOnly) {
                                                  message));
   EXPECT_EQ(send("2001:db8:a::99").at(0).size(), 1U) << "the asker was not learnt";
   EXPECT_EQ(fate(make({.target = "2001:db8:a::2"})), "nd_done");
-  EXPECT_EQ(fate(make({.target = "2001:db8:b::1"})), "nd_done");  // of the other interface
-  // Asked directly, without an option: the frame tells the MAC.
+  EXPECT_EQ(fate(make({.target = "2001:db8:b::1"})), "nd_done");  // other interface
+  // Unicast solicitation without an option: the frame's source MAC gets the reply.
   const Outcome direct = module_->run({make({.dst = "2001:db8:a::1", .options = {}})});
   ASSERT_EQ(direct.outputs.size(), 1U);
   EXPECT_TRUE(std::equal(kHostMac.begin(), kHostMac.end(), direct.outputs[0].bytes.begin()));
@@ -143,7 +143,7 @@ TEST_F(Neighbour6Test, ProbesForDuplicatesAreAnsweredToAll) {
   EXPECT_EQ(frame[0], 0x33);
   EXPECT_EQ(frame[58], 0xa0);
   EXPECT_EQ(icmp6_sum(frame), 0);
-  EXPECT_EQ(fate(make({.src = "::"})), "nd_malformed");  // has no MAC to tell
+  EXPECT_EQ(fate(make({.src = "::"})), "nd_malformed");  // must not carry a MAC option
   EXPECT_EQ(fate(make({.src = "::", .dst = "2001:db8:a::1", .options = {}})), "nd_malformed");
 }
 
@@ -183,12 +183,12 @@ TEST_F(Neighbour6Test, AdvertisementsChangeAMacOnlyWithTheOverrideFlag) {
     const Bytes frame = send("2001:db8:a::99").at(0).at(0);
     return net::format_mac({frame[0], frame[1], frame[2], frame[3], frame[4], frame[5]});
   };
-  fate(make({}));  // learns
+  fate(make({}));  // learns the neighbour
   fate(make(advert("2001:db8:a::99", other, 0x40)));
   EXPECT_EQ(mac_in_use(), net::format_mac(kHostMac));
   fate(make(advert("2001:db8:a::99", other, 0x20)));
   EXPECT_EQ(mac_in_use(), net::format_mac(other));
-  EXPECT_EQ(fate(make(advert("2001:db8:a::55", other, 0x60))), "nd_done");  // nobody asked
+  EXPECT_EQ(fate(make(advert("2001:db8:a::55", other, 0x60))), "nd_done");  // unsolicited
   EXPECT_EQ(send("2001:db8:a::55").kept_pkts, 1U);
 }
 
@@ -242,7 +242,7 @@ TEST_F(Neighbour6Test, SilentNeighboursAreGivenUpAndOldOnesAskedAgain) {
   module_->set_now_ns(now);
   send("2001:db8:a::42");
   const Outcome silent = tick(5);
-  EXPECT_EQ(silent.emitted.size(), 2U);  // three questions in all
+  EXPECT_EQ(silent.emitted.size(), 2U);  // three solicitations in all
   EXPECT_EQ(silent.dropped_for("neighbour_unreachable"), 1U);
   module_->run({make({})});
   send("2001:db8:a::99");
@@ -319,7 +319,7 @@ TEST_F(Neighbour6Test, AdvertisesPrefixesAtIntervalsAndWhenAsked) {
   EXPECT_EQ(net::load_address6(prefix + 16), ip6("2001:db8:a::"));
   EXPECT_EQ(prefix[32], 25);
   EXPECT_EQ(icmp6_sum(frame), 0);
-  // Asked at once by many: one answer, three seconds after the last.
+  // Many solicitations at once: one advertisement, three seconds after the last.
   for (uint32_t i = 0; i < 5; ++i) EXPECT_EQ(fate(router_solicitation()), "nd_done");
   uint32_t n = 0;
   for (uint32_t i = 0; i < 29; ++i) {

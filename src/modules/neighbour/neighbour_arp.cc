@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// neighbour_arp.cc - what ARP messages do: they are answered, learnt from, or dropped.
+// neighbour_arp.cc - answers ARP messages, learns from them, or drops them.
 #include "modules/neighbour/neighbour_reasons.h"
 #include "modules/neighbour/neighbour_resolver.h"
 
@@ -32,7 +32,8 @@ void NeighbourResolver::handle_arp(Context& ctx, Batch& batch, uint32_t i, uint3
   }
   const bool is_for_us = own_address(interface, target) != nullptr;
   const bool is_request = message.operation == arp::kRequest;
-  // Others are learnt only when they talk to us; who is known already may always correct himself.
+  // A new sender is learnt only from a request for our address; a known one may always update its
+  // MAC.
   learn(ctx, interface, sender, mac, is_for_us && is_request);
   if (!is_request || !is_for_us) {
     ctx.drop(batch, i, neighbour::kArpDone);
@@ -54,7 +55,7 @@ void NeighbourResolver::solicit(Context& ctx, uint16_t interface, const net::Mac
 void NeighbourResolver::send_request(Context& ctx, uint16_t interface, const net::Mac& dst,
                                      uint32_t source, uint32_t wanted) noexcept {
   Packet* pkt = ctx.originate(arp::kFrameBytes);
-  if (pkt == nullptr) return;  // counted as a try: the next one follows after retry_ns
+  if (pkt == nullptr) return;  // counts as a try: the next one follows after retry_ns
   arp::write_request(pkt->data(), dst, interfaces_[interface].mac, source, wanted);
   send(ctx, interface, pkt);
 }

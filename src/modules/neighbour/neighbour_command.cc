@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// neighbour_command.cc - parses, queues and remembers edits of the neighbour table.
+// neighbour_command.cc - parses, queues and records edits of the neighbour table.
 #include "modules/neighbour/neighbour_command.h"
 
 #include <algorithm>
@@ -51,7 +51,7 @@ void NeighbourCommandsOf<Family>::inherit(const NeighbourCommandsOf& old) {
   const bool is_same = declared_ == old_declared;
   statics_ = is_same ? old_statics : declared_;
   std::vector<NeighbourOrder> orders;
-  // What the worker has not come to yet.
+  // Orders that the old worker has not carried out.
   for (uint32_t at = old.head_.load(); at != old.tail_.load(); ++at) {
     NeighbourOrder order = old.orders_[at % old.orders_.size()];
     const auto index = index_here(old, order.interface);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// neighbour_command.h - how edits of the neighbour table get from the control thread to the worker
-// that owns it.
+// neighbour_command.h - queue for edits of the neighbour table, from the control thread to the
+// worker that owns the table.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,8 @@ struct NeighbourOrderOf {
   net::Mac mac{};
 };
 
-// One producer (control), one consumer (worker). The worker takes what there is between two runs.
+// Single producer (control thread), single consumer (worker). The worker drains the queue between
+// two runs.
 template <class Family>
 class NeighbourCommandsOf {
  public:
@@ -33,20 +34,20 @@ class NeighbourCommandsOf {
   using NeighbourOrder = NeighbourOrderOf<Address>;
   using NeighbourView = NeighbourViewOf<Address>;
 
-  // Throws ConfigError for bad static entries; they become the first orders.
+  // Throws ConfigError for bad static entries; good ones are queued as the first orders.
   NeighbourCommandsOf(const std::vector<Interface>& interfaces, const List& statics,
                       const std::string& where);
 
-  // Before the worker drains for the first time. `old` belongs to the module that this one's
-  // replaces: entries that were added by command stay, entries that this pipeline no longer
-  // declares go; where both declare the same, all live edits stay.
+  // Call before the worker's first drain. `old` belongs to the replaced module. Entries added by
+  // command stay; static entries that this pipeline no longer declares are deleted. If both declare
+  // the same static entries, all live edits stay.
   void inherit(const NeighbourCommandsOf& old);
 
   Value run(const std::string& verb, const Value& args);
   [[nodiscard]] Value format(const std::vector<NeighbourView>& neighbours) const;
   [[nodiscard]] Dict saved_params() const;
 
-  // Worker. At most kMaxOrders at a time.
+  // Worker. At most kMaxOrders per call.
   template <class Obey>
   void drain(Obey obey) noexcept {
     uint32_t head = head_.load(std::memory_order_relaxed);
@@ -62,14 +63,14 @@ class NeighbourCommandsOf {
   [[nodiscard]] NeighbourOrder parse(const Value& args, const std::string& where,
                                      bool has_mac) const;
   void push(const NeighbourOrder& order);
-  // The interface here that has the name of `index` there.
+  // Our index of the interface that `there` numbers `index`, matched by name.
   [[nodiscard]] std::optional<uint16_t> index_here(const NeighbourCommandsOf& there,
                                                    uint16_t index) const;
   [[nodiscard]] Statics renumbered(const NeighbourCommandsOf& there, const Statics& statics) const;
 
   const std::vector<Interface>& interfaces_;
   Statics declared_;
-  Statics statics_;  // with live edits
+  Statics statics_;  // including live edits
   std::vector<NeighbourOrder> orders_;
   std::atomic<uint32_t> head_{0};
   std::atomic<uint32_t> tail_{0};

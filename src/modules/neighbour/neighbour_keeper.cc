@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// neighbour_keeper.cc - asks for MACs, lets packets wait for them, ages what was learnt.
+// neighbour_keeper.cc - sends requests for MACs, holds packets meanwhile, and ages entries.
 #include "modules/neighbour/neighbour_keeper.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace batchplane {
 namespace {
 
-constexpr uint32_t kScanShare = 10;  // part of the table looked at per tick
+constexpr uint32_t kScanShare = 10;  // 1/10 of the table is scanned per tick
 
 }  // namespace
 
@@ -49,12 +49,13 @@ bool NeighbourKeeper<Family>::is_on_link(uint16_t interface, const Address& addr
 template <class Family>
 void NeighbourKeeper<Family>::hold(Context& ctx, Batch& batch, uint32_t i, uint32_t index,
                                    uint16_t interface, const Address& address) noexcept {
-  if (!Family::is_unicast(address)) {  // groups have no neighbours
+  if (!Family::is_unicast(address)) {  // multicast and broadcast
     ctx.drop(batch, i, neighbour::kUnreachable);
     return;
   }
   if (index == kNoNeighbour) {
-    // Unresolved ones get a quarter of the table, so that a scan cannot push out live neighbours.
+    // Unresolved entries may fill a quarter of the table, so that an address scan cannot evict live
+    // neighbours.
     const bool has_room = table_->n_unresolved() < std::max(table_->capacity() / 4, 1U);
     index = has_room ? table_->add(interface, address) : kNoNeighbour;
     if (index == kNoNeighbour) {
@@ -163,7 +164,8 @@ template <class Family>
 void NeighbourKeeper<Family>::forget(uint32_t index) noexcept {
   Neighbour& entry = (*table_)[index];
   if (entry.n_held == 0) return table_->remove(index);
-  // Packets wait for it. An unresolved one is not known anyway: its time-out ends it.
+  // Packets wait for this entry, so keep it. If unresolved, there is no MAC to forget, and it times
+  // out by itself.
   if (!entry.has_mac()) return;
   entry.tries = 0;
   entry.at_ns = 0;
@@ -180,12 +182,12 @@ void NeighbourKeeper<Family>::obey(const NeighbourOrderOf<Address>& order) noexc
   if (index == kNoNeighbour) index = table_->add(order.interface, order.address);
   if (index == kNoNeighbour) return;
   (*table_)[index].mac = order.mac;
-  table_->set_state(index, NeighbourState::kStatic);  // held packets leave when it is aged next
+  table_->set_state(index, NeighbourState::kStatic);  // held packets leave at its next age()
 }
 
 template <class Family>
 void NeighbourKeeper<Family>::housekeep(Context& ctx, uint64_t budget_ns) noexcept {
-  // About 20 ns an entry.
+  // About 20 ns per entry.
   const auto affordable = static_cast<uint32_t>(std::clamp<uint64_t>(budget_ns / 20, 16, 1U << 20));
   const uint32_t share = table_->capacity() / kScanShare + 1;
   for (uint32_t n = std::min(share, affordable); n > 0; --n) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// neighbour_keeper.h - what ARP and neighbour discovery have in common: who is asked when, what
-// waits meanwhile, and when what was learnt grows old.
+// neighbour_keeper.h - the common part of ARP and neighbour discovery: when to send requests, which
+// packets wait for a reply, and when entries age out.
 #pragma once
 
 #include <functional>
@@ -38,11 +38,11 @@ class NeighbourKeeper {
   [[nodiscard]] const Table& table() const noexcept { return *table_; }
   [[nodiscard]] const std::vector<Interface>& interfaces() const noexcept { return interfaces_; }
 
-  // Lets packet i wait for the neighbour (table entry `index`, or none yet), which is asked; or
-  // drops it.
+  // Holds packet i until the neighbour is resolved, or drops it. `index`: its table entry; if it
+  // has none yet, adds one and sends a request.
   void hold(Context& ctx, Batch& batch, uint32_t i, uint32_t index, uint16_t interface,
             const Address& address) noexcept;
-  // Puts an Ethernet header in front of the IP header, wherever that is. The packet has headroom:
+  // Puts an Ethernet header in front of the IP header at `l3`. The packet has headroom for it:
   // ports leave kHeadroomBytes.
   void write_header(Packet& pkt, uint32_t l3, uint16_t interface,
                     const net::Mac& dst) const noexcept {
@@ -55,12 +55,12 @@ class NeighbourKeeper {
     constexpr uint16_t kType = Family::kBits == 32 ? net::kTypeIpv4 : net::kTypeIpv6;
     arp::write_eth(pkt.data(), dst, interfaces_[interface].mac, kType);
   }
-  // A static entry comes or goes.
+  // Adds or deletes a static entry.
   void obey(const NeighbourOrderOf<Address>& order) noexcept;
   void housekeep(Context& ctx, uint64_t budget_ns) noexcept;
 
-  // Takes the table of `old`, packets included. False when that is of another size or for other
-  // interfaces: neighbours are learnt again then.
+  // Takes over the table of `old`, held packets included. False if the sizes or interfaces differ:
+  // neighbours are then learnt anew.
   bool adopt(NeighbourKeeper& old) noexcept;
   void give_up_held(const std::function<void(Packet*)>& take);
 
@@ -68,20 +68,21 @@ class NeighbourKeeper {
   NeighbourKeeper(const std::vector<Interface>& interfaces, const NeighbourLimits& limits);
   virtual ~NeighbourKeeper() = default;
 
-  // Sends a question for `address`; to `known` alone when that is given.
+  // Sends a request for `address`: unicast to `known` if given, else to all (ARP) or to the group.
   virtual void solicit(Context& ctx, uint16_t interface, const net::Mac* known,
                        const Address& address) noexcept = 0;
 
   [[nodiscard]] const Prefix* own_address(uint16_t interface, const Address& address) const;
   [[nodiscard]] bool is_on_link(uint16_t interface, const Address& address) const;
-  // The own address in the subnet of `address`, else the first one, else 0.
+  // The own address in the subnet of `address`, else the first own address, else 0.
   [[nodiscard]] Address source_for(uint16_t interface, const Address& address) const;
 
   void ask(Context& ctx, uint32_t index) noexcept;
   void learn(Context& ctx, uint16_t interface, const Address& address, const net::Mac& mac,
              bool may_add) noexcept;
   void resolve(Context& ctx, uint32_t index, const net::Mac& mac, NeighbourState state) noexcept;
-  // A packet of the module's own making leaves, or is counted.
+  // Sends a packet made by this module. If the call has no room left, the packet is counted as a
+  // drop.
   static void send(Context& ctx, uint16_t interface, Packet* pkt) noexcept;
 
   const std::vector<Interface> interfaces_;
@@ -89,7 +90,7 @@ class NeighbourKeeper {
   std::unique_ptr<Table> table_;
 
  private:
-  // What does not fit this call leaves at the next tick.
+  // Packets that do not fit into this call leave at the next tick.
   void send_held(Context& ctx, uint32_t index) noexcept;
   void give_up(Context& ctx, uint32_t index) noexcept;
   void age(Context& ctx, uint32_t index) noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// neighbour_module.cc - the parameters that ARP's and neighbour discovery's modules share.
+// neighbour_module.cc - parameters shared by the ARP and neighbour discovery modules.
 #include "modules/neighbour/neighbour_module.h"
 
 namespace batchplane {

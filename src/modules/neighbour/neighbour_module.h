@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// neighbour_module.h - what the modules of ARP and of neighbour discovery have in common: all but
-// which packets are messages, and what is asked of a packet before it goes on.
+// neighbour_module.h - common base of the ARP and neighbour discovery modules. Each adds how it
+// recognises its messages and its checks before forwarding.
 #pragma once
 
 #include <algorithm>
@@ -26,11 +26,11 @@ inline NeighbourLimits neighbour_limits_of(const Args& args) {
           .reachable_ns = args.u64("reachable_ns")};
 }
 
-// The parameters that both have; `extra` follows.
+// Parameters of both modules, followed by `extra`.
 std::vector<ParamSpec> neighbour_params(int64_t reachable_ns, const char* announce_help,
                                         std::vector<ParamSpec> extra = {});
 
-// `Resolver`: a NeighbourKeeper<Family> with housekeep() and adopt() of its own.
+// `Resolver`: a NeighbourKeeper<Family> with its own housekeep() and adopt().
 template <class Family, class Resolver>
 class NeighbourModuleOf : public Module {
  public:
@@ -65,7 +65,7 @@ class NeighbourModuleOf : public Module {
   [[nodiscard]] Dict saved_params() const override { return commands_.saved_params(); }
 
  protected:
-  // `more`: what the resolver takes behind interfaces, limits and announce.
+  // `more`: the resolver's arguments after interfaces, limits and announce.
   template <class... More>
   explicit NeighbourModuleOf(const Args& args, More&&... more)
       : routes_(shared_route_table<Family>(args.env(), args.string("table"))),
@@ -78,16 +78,16 @@ class NeighbourModuleOf : public Module {
     }
   }
 
-  // Room for an IP header, and for an Ethernet header in front of it.
+  // False if there is room for an IP header at `l3` and an Ethernet header in front of it.
   static bool is_too_short(Packet& pkt, uint32_t l3, uint32_t ip_bytes) noexcept {
     return pkt.len_bytes() < l3 + ip_bytes ||
            (l3 < net::kEthBytes && pkt.headroom_bytes() < net::kEthBytes - l3);
   }
-  // None for packets that no lookup has seen.
+  // nullptr for packets that no lookup has seen.
   [[nodiscard]] const NextHop* hop_of(Packet& pkt) const noexcept {
     return routes_->is_built() ? routes_->hops().at(pkt.meta().next_hop) : nullptr;
   }
-  // Packet i leaves by `interface` for the hop, or for its destination where the hop is the link.
+  // Sends packet i out of `interface` to the next hop, or to `dst` if the route is on-link.
   void send(Context& ctx, Batch& batch, uint32_t i, uint32_t l3, uint16_t interface,
             const NextHop& hop, const typename Family::Address& dst) noexcept {
     Packet& pkt = *batch[i];

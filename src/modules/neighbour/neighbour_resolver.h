@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// neighbour_resolver.h - the worker's side of ARP: asks, answers, learns; tells links at the start.
+// neighbour_resolver.h - the worker's side of ARP: sends, answers and learns from its messages, and
+// announces own addresses at the start.
 #pragma once
 
 #include <vector>
@@ -14,7 +15,7 @@ class NeighbourResolver final : public NeighbourKeeper<Ipv4Family> {
                     bool is_announcing)
       : NeighbourKeeper(interfaces, limits), is_announcing_(is_announcing) {}
 
-  // Packet i is an ARP frame: the message begins at byte `l3`. Its fate is settled.
+  // Packet i is an ARP frame with its message at byte `l3`: answers or drops it.
   void handle_arp(Context& ctx, Batch& batch, uint32_t i, uint32_t l3) noexcept;
   void housekeep(Context& ctx, uint64_t budget_ns) noexcept {
     if (is_announcing_) announce(ctx);
@@ -31,7 +32,7 @@ class NeighbourResolver final : public NeighbourKeeper<Ipv4Family> {
                const uint32_t& address) noexcept override;
   void send_request(Context& ctx, uint16_t interface, const net::Mac& dst, uint32_t source,
                     uint32_t wanted) noexcept;
-  // Gratuitous: tells the links about our addresses, so that hosts forget whoever had them before.
+  // Gratuitous ARP: announces our addresses, so that hosts drop stale entries of a former owner.
   void announce(Context& ctx) noexcept;
 
   bool is_announcing_;

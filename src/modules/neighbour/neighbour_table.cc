@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// neighbour_table.cc - chained hash table and packet lists over arrays that never grow.
+// neighbour_table.cc - chained hash table and lists of held packets, in arrays of fixed size.
 #include "modules/neighbour/neighbour_table.h"
 
 #include <bit>
@@ -7,7 +7,7 @@
 
 namespace batchplane {
 namespace {
-// Entries looked at to find one that can make room; bounds the time a flood can take.
+// Entries scanned for one to evict; bounds the time of a flood.
 constexpr uint32_t kRoomSteps = 16;
 
 std::pair<uint64_t, uint64_t> words_of(uint32_t address) { return {0, address}; }

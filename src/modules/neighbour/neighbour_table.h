@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// neighbour_table.h - who is where on the links: addresses to MACs, and the packets that wait for
-// an answer.
+// neighbour_table.h - maps IP addresses on a link to MACs, and queues packets that wait for
+// resolution.
 //
-// All memory is taken at construction. Owner: one worker; list() may run on the control thread at
-// any time, against a copy that the worker publishes entry by entry.
+// All memory is allocated at construction. Owner: one worker; list() may run on the control thread
+// at any time: it reads a copy that the worker publishes entry by entry.
 #pragma once
 
 #include <atomic>
@@ -18,9 +18,9 @@ namespace batchplane {
 
 enum class NeighbourState : uint8_t {
   kFree,
-  kUnresolved,  // asked, no answer yet
+  kUnresolved,  // request sent, no reply yet
   kReachable,
-  kProbing,  // old: asked again, still used
+  kProbing,  // aged: request sent again, MAC still in use
   kStatic,
 };
 [[nodiscard]] const char* neighbour_state_name(NeighbourState state);
@@ -30,14 +30,14 @@ struct NeighbourOf {
   Address address{};
   uint16_t interface = 0;
   NeighbourState state = NeighbourState::kFree;
-  uint8_t tries = 0;     // requests sent without an answer
-  bool is_used = false;  // since it was last confirmed
+  uint8_t tries = 0;     // requests sent without a reply
+  bool is_used = false;  // packets were sent to it since it was last confirmed or aged
   net::Mac mac{};
   uint16_t n_held = 0;
   uint32_t held_first = ~0U;
   uint32_t held_last = ~0U;
-  uint32_t next = ~0U;  // in its bucket, or of the free list
-  uint64_t at_ns = 0;   // confirmed, or last asked
+  uint32_t next = ~0U;  // in its bucket or in the free list
+  uint64_t at_ns = 0;   // time of the last confirmation or request
 
   [[nodiscard]] bool has_mac() const { return state >= NeighbourState::kReachable; }
 };
@@ -68,18 +68,18 @@ class NeighbourTableOf {
   [[nodiscard]] uint32_t max_held() const { return static_cast<uint32_t>(held_.size()); }
 
   Neighbour& operator[](uint32_t index) { return entries_[index]; }
-  // kNone when there is none.
+  // kNone when not found.
   [[nodiscard]] uint32_t find(uint16_t interface, const Address& address) const;
-  // A new entry, unresolved. When the table is full an entry that is neither static nor holding
-  // packets nor in use makes room, if one of the next few is such; else kNone.
+  // Adds an unresolved entry. When the table is full, looks at the next few entries for one to
+  // evict: not static, no held packets, not used; kNone if there is none.
   uint32_t add(uint16_t interface, const Address& address);
-  // The entry holds no packets.
+  // The entry must hold no packets.
   void remove(uint32_t index);
   void set_state(uint32_t index, NeighbourState state);
-  // Makes the entry's present state visible to list().
+  // Makes the current state of the entry visible to list().
   void publish(uint32_t index);
 
-  // False when all places are taken.
+  // False when max_held_pkts packets are held.
   bool hold(uint32_t index, Packet* pkt);
   [[nodiscard]] Packet* first_held(uint32_t index) const {
     const Neighbour& entry = entries_[index];
@@ -97,7 +97,7 @@ class NeighbourTableOf {
   struct Published {
     std::atomic<uint32_t> version{0};  // odd: being written
     std::atomic<uint64_t> where{0};    // interface, state
-    std::atomic<uint64_t> high{0};     // of the address
+    std::atomic<uint64_t> high{0};     // first half of the address
     std::atomic<uint64_t> low{0};
     std::atomic<uint64_t> mac{0};
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// neighbour_test.cc - ARP in all its cases, with time as the test says.
+// neighbour_test.cc - ARP in all its cases, with the clock set by the test.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -80,7 +80,7 @@ class NeighbourTest : public testing::Test {
     harness_->meta().in_interface = interface;
     return harness_->run({frame});
   }
-  // Time passes in ticks; everything that comes out is put together.
+  // Runs housekeeping tick by tick for `ns`; collects everything that comes out.
   Outcome wait(uint64_t ns) {
     Outcome all;
     for (uint64_t passed = 0; passed < ns; passed += 10 * kMs) {
@@ -123,7 +123,7 @@ TEST_F(NeighbourTest, AsksHoldsAndSendsInOrderOnceAnswered) {
   EXPECT_EQ(arp_of(request).operation, arp::kRequest);
   EXPECT_EQ(arp_of(request).sender_ip, ip("10.0.0.1"));
   EXPECT_EQ(arp_of(request).target_ip, ip("10.0.0.7"));
-  EXPECT_EQ(send("10.0.0.7", kOnLan, 61).emitted.size(), 0U);  // asked already
+  EXPECT_EQ(send("10.0.0.7", kOnLan, 61).emitted.size(), 0U);  // request already sent
   EXPECT_EQ(harness_->module().held_pkts(), 2U);
 
   outcome = hear(arp_frame(arp::kReply, kHost, "10.0.0.7", "10.0.0.1", kLan));
@@ -272,11 +272,11 @@ TEST_F(NeighbourTest, UsedNeighboursAreAskedAgainAndUnusedForgotten) {
   EXPECT_EQ(state_of("10.0.0.7"), "probing");
   ASSERT_EQ(outcome.emitted.size(), 1U);
   EXPECT_TRUE(std::equal(kHost.begin(), kHost.end(), outcome.emitted[0].bytes.begin()));  // unicast
-  EXPECT_EQ(send("10.0.0.7").outputs.size(), 1U);  // still used meanwhile
+  EXPECT_EQ(send("10.0.0.7").outputs.size(), 1U);  // still used while probed
   hear(arp_frame(arp::kReply, kHost, "10.0.0.7", "10.0.0.1"));
   EXPECT_EQ(state_of("10.0.0.7"), "reachable");
   send("10.0.0.7");
-  wait(34 * kSecond);  // now it stays silent
+  wait(34 * kSecond);  // now the neighbour stays silent
   EXPECT_EQ(state_of("10.0.0.7"), "");
 }
 
@@ -304,7 +304,7 @@ TEST_F(NeighbourTest, FloodOfAnswersLeavesEverythingAccountedFor) {
   EXPECT_EQ(harness_->module().held_pkts(), 840U);
   harness_->meta().in_interface = 0;
   const Outcome outcome = harness_->run(replies);
-  EXPECT_EQ(outcome.emitted.size(), 512U);  // as many as one call may send
+  EXPECT_EQ(outcome.emitted.size(), 512U);  // the most that one call may send
   EXPECT_EQ(wait(200 * kMs).emitted.size(), 328U);
   EXPECT_EQ(harness_->module().held_pkts(), 0U);
 }
@@ -316,7 +316,7 @@ TEST_F(NeighbourTest, StaticEntriesComeFromParametersAndCommandsAndAreSaved) {
   harness_->command(
       "add", Dict{{"interface", "lan"}, {"address", "10.0.0.6"}, {"mac", "02:00:00:00:00:77"}});
   const Outcome outcome = wait(200 * kMs);
-  EXPECT_EQ(outcome.emitted.size(), 1U);  // what waited for it
+  EXPECT_EQ(outcome.emitted.size(), 1U);  // the packet that waited for it
   EXPECT_EQ(send("10.0.0.5").outputs.size(), 1U);
   EXPECT_EQ(state_of("10.0.0.6"), "static");
   hear(arp_frame(arp::kReply, kHost, "10.0.0.6", "10.0.0.1"));
@@ -365,7 +365,7 @@ Dict entry(const std::string& address, const std::string& mac) {
   return {{"interface", "lan"}, {"address", address}, {"mac", mac}};
 }
 
-// What an apply does with the modules, then one tick of the new one.
+// Moves the state from `old` to `next` as an apply does, then runs 20 ticks of `next`.
 std::map<std::string, std::string> states_after_apply(ModuleHarness& next, ModuleHarness& old) {
   next.module().inherit(old.module());
   next.module().adopt(old.module());
@@ -404,7 +404,7 @@ TEST_F(NeighbourTest, SameFileKeepsLiveEditsOfStaticEntries) {
                       entry("10.0.0.21", "02:00:00:00:00:21")};
   make({{"neighbours", declared}});
   wait(20 * kMs);
-  // Not seen by the worker any more: the new graph has to carry them out.
+  // The old worker does not see these orders any more: the new graph has to carry them out.
   harness_->command("delete", Dict{{"interface", "lan"}, {"address", "10.0.0.20"}});
   harness_->command("add", entry("10.0.0.30", "02:00:00:00:00:30"));
   ModuleHarness next(
@@ -421,7 +421,7 @@ TEST_F(NeighbourTest, StaticEntryThatGoesWhilePacketsWaitIsAskedAgain) {
   harness_->command("add", entry("10.0.0.7", "02:00:00:00:00:99"));
   harness_->command("delete", Dict{{"interface", "lan"}, {"address", "10.0.0.7"}});
   const Outcome outcome = wait(200 * kMs);
-  ASSERT_EQ(outcome.emitted.size(), 2U);  // the packet, and a question
+  ASSERT_EQ(outcome.emitted.size(), 2U);  // the packet, and a request
   EXPECT_EQ(harness_->module().held_pkts(), 0U);
   wait(10 * kSecond);
   EXPECT_TRUE(harness_->command("list")["neighbours"].as_list().empty());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// router_advertiser.cc - parses what is to be advertised, makes the messages once, and times them.
+// router_advertiser.cc - parses advertisements, builds the messages once, and schedules them.
 #include "modules/neighbour/router_advertiser.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace batchplane {
 namespace {
 
-// RFC 4861, 10.
+// RFC 4861, section 10.
 constexpr uint64_t kMinGapNs = 3'000'000'000;
 constexpr uint64_t kInitialIntervalNs = 16'000'000'000;
 constexpr uint32_t kInitialSent = 3;
@@ -89,7 +89,7 @@ Advertisement parse(const std::vector<Interface>& interfaces, const Value& value
 
 net::NdPrefixOption prefix_option(const net::Prefix6& prefix, const Advertisement& from) {
   using Option = net::NdPrefixOption;
-  // RFC 4862, 5.5.3: hosts on Ethernet make addresses of prefixes of 64 bits only.
+  // RFC 4862, 5.5.3: on Ethernet, address autoconfiguration works only with /64 prefixes.
   const uint8_t flags =
       prefix.length == 64 ? Option::kOnLink | Option::kAutonomous : Option::kOnLink;
   return {.type = Option::kType,
@@ -155,7 +155,8 @@ RouterAdvertiser::RouterAdvertiser(const std::vector<Interface>& interfaces, con
 void RouterAdvertiser::solicited(uint64_t now_ns, uint16_t interface) noexcept {
   for (Link& link : links_) {
     if (link.interface != interface) continue;
-    // RFC 4861, 6.2.6: hosts that ask at once share an answer, and floods get no more than one.
+    // RFC 4861, 6.2.6: solicitations within 3 s of an advertisement share one reply, which also
+    // bounds floods. The random delay is below 0.5 s.
     const uint64_t earliest_ns = link.n_sent == 0 ? now_ns : link.last_ns + kMinGapNs;
     const uint64_t delayed_ns = now_ns + rng_.below(500) * 1'000'000ULL;
     link.due_ns = std::min(link.due_ns, std::max(earliest_ns, delayed_ns));
@@ -166,7 +167,7 @@ void RouterAdvertiser::plan_next(uint64_t now_ns, Link& link) noexcept {
   ++sent_;
   ++link.n_sent;
   link.last_ns = now_ns;
-  // Between a third of the interval and all of it, so that routers do not fall into step.
+  // Between a third of the interval and the whole, so that routers do not synchronise.
   const uint64_t wait_ns = interval_ns_ / 3 + (interval_ns_ / 3 * 2) / 1000 * rng_.below(1001);
   link.due_ns =
       now_ns + (link.n_sent <= kInitialSent ? std::min(wait_ns, kInitialIntervalNs) : wait_ns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// router_advertiser.h - tells hosts which prefixes and which router a link has (RFC 4861, 6.2).
+// router_advertiser.h - sends router advertisements with the prefixes of a link (RFC 4861, 6.2).
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace batchplane {
 
-// What one interface advertises.
+// Advertisement of one interface.
 struct Advertisement {
   uint16_t interface = 0;
   std::vector<net::Prefix6> prefixes;
@@ -32,15 +32,15 @@ class RouterAdvertiser {
   [[nodiscard]] uint32_t n_interfaces() const { return static_cast<uint32_t>(links_.size()); }
   [[nodiscard]] uint64_t sent() const { return sent_; }
 
-  // A host on the interface asks: an advertisement to all follows soon.
+  // A host on the interface sent a solicitation: schedules an advertisement to all nodes.
   void solicited(uint64_t now_ns, uint16_t interface) noexcept;
-  // Calls send(ctx, interface, packet) for what is due.
+  // Calls send(ctx, interface, packet) for each advertisement that is due.
   template <class SendFunction>
   void run(Context& ctx, SendFunction send) noexcept {
     for (Link& link : links_) {
       if (ctx.now_ns < link.due_ns) continue;
       Packet* pkt = ctx.originate(static_cast<uint32_t>(link.frame.size()));
-      if (pkt == nullptr) return;  // at the next tick
+      if (pkt == nullptr) return;  // retried at the next tick
       std::memcpy(pkt->data(), link.frame.data(), link.frame.size());
       plan_next(ctx.now_ns, link);
       send(ctx, link.interface, pkt);
@@ -50,7 +50,7 @@ class RouterAdvertiser {
  private:
   struct Link {
     uint16_t interface = 0;
-    std::vector<uint8_t> frame;  // as it is sent every time
+    std::vector<uint8_t> frame;  // ready to send
     uint64_t due_ns = 0;
     uint64_t last_ns = 0;
     uint32_t n_sent = 0;

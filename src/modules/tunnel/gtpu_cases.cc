@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// gtpu_cases.cc - inputs for fuzzing and measuring GTP-U's two ends.
+// gtpu_cases.cc - inputs for fuzzing and measuring gtpu_encap and gtpu_decap.
 #include "cases/users.h"
 
 namespace batchplane::cases {
@@ -23,7 +23,7 @@ void add_gtpu_costs(std::vector<CostCase>& all) {
   }
 }
 
-// The users are those of session_cases.cc.
+// The users (UEs) are those of session_cases.cc.
 const AddCases kGtpuCases{
     {.fuzz = {{"gtpu_decap", R"({"table": "users", "errors_per_s": 1000000, "burst": 100})", 5},
               {"gtpu_decap",

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// gtpu_decap.cc - takes users' packets out of GTP-U tunnels (3GPP TS 29.281), finds the rule of
-// their session, and answers what concerns the path.
+// gtpu_decap.cc - decapsulates users' packets from GTP-U tunnels (3GPP TS 29.281), finds their
+// session rule, and answers path management messages.
 //
-// in: 1   out: inner, reply, other, signalling, inner6   state: sessions, shared, editable live;
-// counts drops: unknown_teid, gtpu_extension, gtpu_inner, gtpu_signalling, not_gtpu, bad_gtpu,
+// in: 1   out: inner, reply, other, signalling, inner6
+// state: sessions, shared, editable live; counters
+// drops: unknown_teid, gtpu_extension, gtpu_inner, gtpu_signalling, not_gtpu, bad_gtpu,
 // gtpu_inner6, gtpu_version, no_pdr, ue_source, ecn_mismatch, bad_l4_checksum, too_short,
 // bad_header_length, bad_total_length
 #include <optional>
@@ -48,7 +49,7 @@ const DropReason kSignalling{"gtpu_signalling",
 const DropReason kNotGtpu{"not_gtpu", "the packet is no GTP-U over UDP",
                           "connect the gate other to what should get such packets"};
 
-// What is known of a batch's packets between the steps; 0 in payload_offset: seen to already.
+// Per-packet results between the steps; payload_offset_bytes 0: the packet needs no further step.
 struct Found {
   uint32_t teids[exec::kMaxBatchPkts];
   uint32_t payload_offset_bytes[exec::kMaxBatchPkts];
@@ -148,8 +149,8 @@ class GtpuDecap final : public Module {
     return address;
   }
 
-  // The outer headers of packet i: users' packets are noted in `found`, the others are seen to.
-  // Here the usual ones alone: IPv4, no options anywhere, no UDP checksum.
+  // Reads the outer headers of packet i and records user packets in `found`. Handles the common
+  // case only: IPv4, no options, no UDP checksum; read_rest() handles all others.
   void read(Context& ctx, Batch& batch, uint32_t i, Found& found) noexcept {
     Packet& pkt = *batch[i];
     const uint32_t l3 = l3_offset_of(pkt);
@@ -171,7 +172,7 @@ class GtpuDecap final : public Module {
                           payload_bytes + net::kUdpBytes + gtpu::kHeaderBytes <= udp_bytes;
     if (!is_usual || !is_whole || has_local()) [[unlikely]]
       return read_rest(ctx, batch, i, found);
-    // The inner addresses lie in the next line, which nobody has read yet.
+    // The inner addresses are in the next cache line, which is still cold.
     prefetch_for_read(bytes_of(behind<net::Ipv4>(gtp)) + net::kIpv4Bytes);
     found.teids[i] = gtp.teid;
     found.payload_offset_bytes[i] = l3 + kOuterBytes;
@@ -226,7 +227,7 @@ class GtpuDecap final : public Module {
       ctx.drop(batch, i, kInner);
       return;
     }
-    // The modules behind `inner` take any packet for IPv4.
+    // Modules behind gate `inner` assume IPv4, so IPv6 has its own gate.
     if (!is_v4) {
       if (n_connected_ <= kInner6Gate) return ctx.drop(batch, i, kInner6);
       ctx.gates[i] = kInner6Gate;
@@ -257,8 +258,8 @@ class GtpuDecap final : public Module {
       ctx.drop(batch, i, kEcnMismatch);
   }
 
-  // A session without addresses takes any source; one with an address of the other version alone
-  // has none here, and what stands for that in a rule is no address either.
+  // A session without addresses accepts any source. A session with an address of the other IP
+  // version only accepts none: 0 in a rule means no address.
   static bool is_own_source(const SessionRule& rule, const uint8_t* inner, bool is_v4) noexcept {
     if ((rule.ue_raw | rule.ue6_raw) == 0) return true;
     if (is_v4) return rule.ue_raw != 0 && header_at<net::Ipv4>(inner).src.raw() == rule.ue_raw;
@@ -271,7 +272,7 @@ class GtpuDecap final : public Module {
     if (place.is_v6) return local6_ && net::Address6(header_at<net::Ipv6>(ip).dst) == *local6_;
     return local_raw_ != 0 && header_at<net::Ipv4>(ip).dst.raw() == local_raw_;
   }
-  // Over IPv6 there has to be one (RFC 8200, 8.1).
+  // IPv6 requires a UDP checksum (RFC 8200, 8.1).
   static bool is_sum_good(const uint8_t* ip, const l4::Place& place, const net::Udp& udp,
                           uint32_t udp_bytes) noexcept {
     if (udp.checksum == 0) return !place.is_v6;
@@ -313,7 +314,7 @@ class GtpuDecap final : public Module {
     ctx.gates[i] = kSignallingGate;
   }
 
-  // TS 29.281, 7.3.1: the sender is told, unless it named the tunnel 0.
+  // TS 29.281, 7.3.1: sends an error indication, except for TEID 0.
   [[gnu::noinline]] void refuse_unknown(Context& ctx, Batch& batch, uint32_t i,
                                         uint32_t teid) noexcept {
     Packet& pkt = *batch[i];
@@ -341,7 +342,7 @@ class GtpuDecap final : public Module {
   }
 
   session::SessionCommands commands_;
-  const uint32_t local_raw_;  // 0: none, and without local6 any address
+  const uint32_t local_raw_;  // 0: none; with neither local nor local6, any address is ours
   const std::optional<net::Address6> local6_;
   const bool verifies_sum_;
   const bool takes_any_;

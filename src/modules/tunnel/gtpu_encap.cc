@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// gtpu_encap.cc - puts users' packets into the GTP-U tunnel of their rule: outer Ethernet, IPv4 or
-// IPv6, UDP and GTP-U headers, with QFI and sequence number where wanted (3GPP TS 29.281,
-// TS 38.415).
+// gtpu_encap.cc - encapsulates users' packets into the GTP-U tunnel of their session rule: outer
+// Ethernet, IPv4 or IPv6, UDP and GTP-U headers, with QFI and sequence number if configured (3GPP
+// TS 29.281, TS 38.415).
 //
-// in: 1   out: 1   drops: session_gone, no_tunnel, no_local6, no_headroom, frame_too_long,
-// too_short, bad_total_length, bad_version   state: sessions, shared, editable live; sequence
-// number
+// in: 1   out: 1   state: sessions, shared, editable live; sequence number
+// drops: session_gone, no_tunnel, no_local6, no_headroom, frame_too_long, too_short,
+// bad_total_length, bad_version
 #include "base/prefetch.h"
 #include "core/module/register.h"
 #include "modules/common/item_syntax.h"
@@ -33,19 +33,19 @@ struct [[gnu::may_alias]] OuterHeaders4 {
   net::Udp udp;
 };
 constexpr uint32_t kOuterBytes = sizeof(OuterHeaders4);
-constexpr uint32_t kNearBytes = 32;  // in front of a packet; less than its headroom
+constexpr uint32_t kNearBytes = 32;  // in front of the packet; less than the headroom
 constexpr uint32_t kFirstFlowPort = 49152;
 constexpr uint32_t kFlowPortBits = 14;
 
 struct Style {
   uint8_t ttl = 64;
-  int32_t dscp = -1;  // -1: of the inner packet
+  int32_t dscp = -1;  // -1: copied from the inner packet
   bool sets_df = true;
   bool has_sequence = false;
-  bool is_uplink = false;  // of the QFI's container
+  bool is_uplink = false;  // PDU type in the extension header with the QFI
   uint16_t source_port = gtpu::kPort;
 
-  // Nothing that differs from packet to packet but what the inner header and the rule say.
+  // True if the outer headers depend only on the inner header and the rule.
   [[nodiscard]] bool is_plain() const {
     return !has_sequence && sets_df && dscp < 0 && source_port != 0;
   }
@@ -71,7 +71,7 @@ class GtpuEncap final : public Module {
     const uint32_t n = batch.size_pkts;
     const bool is_plain = style_.is_plain();
     tables.prefetch(batch);
-    // The line in front of the packet, where the outer header begins: nobody has used it yet.
+    // The outer headers start in the cache line in front of the packet, which is still cold.
     for (uint32_t i = 0; i < n; ++i) prefetch_for_read(batch[i]->data() - kNearBytes);
     for (uint32_t i = 0; i < n; ++i) {
       const SessionRule* const rule = tables.find(batch[i]->mark());
@@ -93,7 +93,7 @@ class GtpuEncap final : public Module {
  private:
   static constexpr uint32_t kPlainBytes = kOuterBytes + gtpu::kHeaderBytes;
 
-  // What most packets get: IPv4 around IPv4, no option anywhere. False: nothing was done.
+  // The common case: IPv4 in IPv4, no GTP-U options. False: the packet is unchanged.
   [[nodiscard]] bool encap_plain(Packet& pkt, const SessionRule& rule) const noexcept {
     const uint32_t l3 = l3_offset_of(pkt);
     const uint32_t room_bytes = pkt.len_bytes() - l3;
@@ -133,7 +133,7 @@ class GtpuEncap final : public Module {
     return true;
   }
 
-  // Everything else; rule: of the packet, nullptr when it is gone.
+  // All other cases. `rule`: nullptr if the session is gone.
   [[gnu::noinline]] void encap(Context& ctx, Batch& batch, uint32_t i, const RuleTables& tables,
                                const SessionRule* rule) noexcept {
     Packet& pkt = *batch[i];
@@ -147,7 +147,7 @@ class GtpuEncap final : public Module {
     const uint32_t ip_bytes = told_bytes_of(inner);
     const bool has_options = style.has_sequence || rule->qfi != session::kAnyQfi;
     const uint32_t gtpu_bytes = gtpu_bytes_of(style, *rule);
-    // What is before the inner packet makes room, too.
+    // The old headers in front of the inner packet are overwritten, so they count as headroom.
     const uint32_t outer_bytes = kOuterBytes + gtpu_bytes;
     if (const DropReason* reason =
             fault_of(pkt, inner, ip_bytes, pkt.len_bytes() - l3, outer_bytes);
@@ -191,7 +191,7 @@ class GtpuEncap final : public Module {
     sum_ = fold16(sum_header20(header_.ip));
   }
 
-  // What is before the inner packet goes.
+  // Replaces everything in front of the inner packet.
   static void make_room(Packet& pkt, uint32_t l3, uint32_t outer_bytes,
                         uint32_t ip_bytes) noexcept {
     if (outer_bytes >= l3) {
@@ -263,7 +263,7 @@ class GtpuEncap final : public Module {
         .next_extension = 0};
   }
 
-  // Over IPv6, whose UDP checksum takes in all that the tunnel carries.
+  // Outer IPv6: its UDP checksum covers the whole payload.
   [[gnu::noinline]] void encap6(Context& ctx, Batch& batch, uint32_t i, const RuleTables& tables,
                                 const SessionRule& rule) noexcept {
     if (!outer6_.is_there()) return ctx.drop(batch, i, kNoLocal6);
@@ -304,7 +304,7 @@ class GtpuEncap final : public Module {
   const Style style_;
   gtpu::Outer6 outer6_;
   OuterHeaders4 header_ = {};
-  uint32_t sum_ = 0;  // of the IPv4 header so far, as it lies in memory
+  uint32_t sum_ = 0;  // partial IPv4 header sum, in memory order
   uint16_t sequence_ = 0;
   uint16_t next_id_ = 1;
 };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// gtpu_header.cc - walks the chain of extension headers, which ends with the message at the latest.
+// gtpu_header.cc - walks the extension headers, never beyond the end of the message.
 #include "modules/tunnel/gtpu_header.h"
 
 namespace batchplane::gtpu {
 namespace {
 
-constexpr uint32_t kUnitBytes = 4;  // extension headers are multiples of this
+constexpr uint32_t kUnitBytes = 4;  // unit of the length field
 constexpr uint8_t kQfiBits = 0x3f;
 
 }  // namespace
@@ -25,7 +25,7 @@ Message read_options(const net::Gtpu& gtp, uint32_t end_bytes, Message message) 
       message.fault = &kBadGtpu;
       return message;
     }
-    // Each begins with its length and ends with the type of the next.
+    // Each extension header starts with its length and ends with the type of the next one.
     const auto& session = behind<net::GtpuPduSession>(gtp, at);
     const uint32_t bytes = session.length * kUnitBytes;
     if (bytes == 0 || bytes > end_bytes - at) {

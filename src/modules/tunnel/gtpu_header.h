@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// gtpu_header.h - GTP-U (3GPP TS 29.281): the header with its options, and its chain of extension
-// headers.
+// gtpu_header.h - the GTP-U header (3GPP TS 29.281) with its options and extension headers.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +15,11 @@ inline constexpr uint32_t kHeaderBytes = sizeof(net::Gtpu);
 inline constexpr uint32_t kOptionBytes = sizeof(net::GtpuOptions);
 inline constexpr uint32_t kMaxExtensions = 8;
 
-// First byte.
+// Bits of the first byte.
 inline constexpr uint8_t kVersion1 = net::Gtpu::kPlain;
 inline constexpr uint8_t kHasExtension = net::Gtpu::kHasExtension;
 inline constexpr uint8_t kHasSequence = 2;
-inline constexpr uint8_t kHasOptions = 7;  // any of E, S, PN
+inline constexpr uint8_t kHasOptions = 7;  // mask of the flags E, S and PN
 
 inline constexpr uint8_t kEchoRequest = 1;
 inline constexpr uint8_t kEchoResponse = 2;
@@ -33,7 +32,7 @@ inline constexpr uint8_t kPduSessionContainer = net::GtpuPduSession::kExtension;
 inline constexpr uint8_t kDownlinkPdu = 0;
 inline constexpr uint8_t kUplinkPdu = net::GtpuPduSession::kUplink;
 inline constexpr uint8_t kUdpPortExtension = 0x40;
-// TS 29.281, 5.2.1: the receiver has to understand extensions with this bit.
+// TS 29.281, 5.2.1: the receiver must understand extension types with this bit set.
 inline constexpr uint8_t kMustBeKnown = 0x80;
 
 inline const DropReason kBadGtpu{
@@ -48,18 +47,18 @@ struct Message {
   uint8_t type = 0;
   bool has_sequence = false;
   uint8_t qfi = session::kAnyQfi;
-  uint8_t unknown_extension = 0;  // one that has to be understood, and is not
+  uint8_t unknown_extension = 0;  // an unknown type that the receiver must understand; 0: none
   uint16_t sequence = 0;
   uint32_t teid = 0;
   uint32_t payload_offset_bytes = 0;  // from the GTP-U header
   uint32_t payload_bytes = 0;
 };
 
-// Options and extensions; `end_bytes` is where the message ends, from `gtp`.
+// Reads options and extension headers; `end_bytes`: end of the message, counted from `gtp`.
 [[nodiscard]] Message read_options(const net::Gtpu& gtp, uint32_t end_bytes,
                                    Message message) noexcept;
 
-// `room_bytes` are there. What follows the message is left out.
+// `room_bytes`: bytes present. Bytes after the end of the message are ignored.
 [[nodiscard]] inline Message read(const net::Gtpu& gtp, uint32_t room_bytes) noexcept {
   Message message;
   if (room_bytes < kHeaderBytes) [[unlikely]] {

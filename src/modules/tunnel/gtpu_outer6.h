@@ -18,10 +18,10 @@ struct [[gnu::may_alias]] OuterHeaders6 {
 };
 inline constexpr uint32_t kOuter6Bytes = sizeof(OuterHeaders6);
 
-// Laid out once; what differs between packets is written into the copy in front of each.
+// Built once and copied in front of each packet; write() then sets the fields that differ.
 class Outer6 {
  public:
-  // `local`: empty where there are no such tunnels.
+  // `local`: empty if there are no IPv6 tunnels.
   Outer6(const std::string& local, uint8_t hop_limit, const std::string& where) {
     if (local.empty()) return;
     const auto address = net::parse_ipv6(local);
@@ -39,7 +39,7 @@ class Outer6 {
   [[nodiscard]] bool is_there() const { return is_there_; }
   void set_macs(const net::Ethernet& eth) { header_.eth.set_macs(eth.macs()); }
 
-  // Behind it lie udp_bytes - 8 of the message. `peer` as it lies in packets.
+  // udp_bytes - 8 bytes of GTP-U follow the headers. `peer`: in network byte order.
   void write(OuterHeaders6& out, const uint8_t* peer, uint32_t traffic_class, uint32_t source_port,
              uint32_t udp_bytes) const noexcept {
     out = header_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// gtpu_reply.cc - writes path management messages of TS 29.281, 7.2 and 7.3, over IPv4 and IPv6.
+// gtpu_reply.cc - writes GTP-U messages of TS 29.281, 7.2 and 7.3, over IPv4 and IPv6.
 #include "modules/tunnel/gtpu_reply.h"
 
 #include <utility>
@@ -15,16 +15,16 @@ constexpr uint8_t kPeerAddress = 133;
 constexpr uint8_t kExtensionList = 141;
 constexpr uint32_t kMaxMessageBytes = 64;
 
-// The source's; the destination's address follows it.
+// Points to the source address; the destination address follows it.
 template <typename Byte>
 Byte* addresses_of(Byte* ip, bool is_v6) {
   return is_v6 ? bytes_of(header_at<net::Ipv6>(ip).src) : bytes_of(header_at<net::Ipv4>(ip).src);
 }
 
-// Everything a reply needs of the asker, copied: the reply may be written over it.
+// Addresses and ports of the request, copied because the reply may overwrite it.
 struct Ends {
   bool is_v6 = false;
-  uint8_t src[16] = {};  // of the asker
+  uint8_t src[16] = {};  // of the sender of the request
   uint8_t dst[16] = {};
   uint16_t src_port = 0;
   uint16_t dst_port = 0;
@@ -56,7 +56,7 @@ struct Payload {
     net::store32(bytes + n_bytes, x);
     n_bytes += 4;
   }
-  // Messages about a path have the tunnel 0 and a sequence number.
+  // Starts a message with TEID 0 and a sequence number.
   void begin(uint8_t type, uint8_t flags, uint16_t sequence, uint8_t extension) {
     auto& gtp = header_at<net::Gtpu>(bytes);
     gtp = {.flags = static_cast<uint8_t>(kVersion1 | flags), .type = type};
@@ -87,7 +87,7 @@ void write_ip(uint8_t* ip, const Ends& ends, uint32_t udp_bytes) {
   write_checksum(ip4);
 }
 
-// `frame` holds the l3_bytes before the IP header, turned round already.
+// Writes IP, UDP and GTP-U at `ip`, back to the sender of the request. The caller swaps the MACs.
 void write(uint8_t* ip, const Ends& ends, const Payload& payload, uint16_t to_port) {
   const uint32_t udp_bytes = net::kUdpBytes + payload.n_bytes;
   write_ip(ip, ends, udp_bytes);

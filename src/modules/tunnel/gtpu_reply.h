@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// gtpu_reply.h - messages that a GTP-U endpoint makes itself: echo responses, error indications,
-// and which extension headers it knows.
+// gtpu_reply.h - messages that a GTP-U endpoint sends itself: echo responses, error indications,
+// and the list of supported extension headers.
 #pragma once
 
 #include "core/module/context.h"
@@ -9,20 +9,20 @@
 
 namespace batchplane::gtpu {
 
-// What a reply takes from the message that it answers.
+// The parts of a request that its reply needs.
 struct Asker {
-  uint32_t l3_bytes = 0;  // what comes before the outer IP header
+  uint32_t l3_bytes = 0;  // offset of the outer IP header
   const uint8_t* ip = nullptr;
-  l4::Place place;  // of UDP
+  l4::Place place;  // of the UDP header
 };
 
-// Nobody answers groups, hosts without address, and loopback.
+// False for requests from multicast, unspecified or loopback addresses, or to multicast.
 [[nodiscard]] bool may_answer(const Asker& asker) noexcept;
 
-// Turns an echo request into its response. False when the frame has no room behind it.
+// Turns an echo request into its response. False if the frame has no room for it.
 [[nodiscard]] bool turn_into_echo_response(Packet& pkt, const Asker& asker,
                                            const Message& message) noexcept;
-// New packets; nullptr when the pool is empty.
+// Both return a new packet, or nullptr when the pool is empty.
 [[nodiscard]] Packet* make_error_indication(Context& ctx, Packet& pkt, const Asker& asker,
                                             uint32_t teid) noexcept;
 [[nodiscard]] Packet* make_supported_extensions(Context& ctx, Packet& pkt,

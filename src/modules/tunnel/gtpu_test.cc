@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// gtpu_test.cc - users' packets go into tunnels and come out the same; peers are answered, but not
-// without end; and nothing is read that is not there.
+// gtpu_test.cc - users' packets survive encap and decap unchanged; peers get replies within the
+// rate limit; no reads outside the packet.
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
@@ -40,7 +40,7 @@ TEST(GtpuDecap, UnknownTunnelsAreReportedAtALimitedRate) {
   const Value shown = decap.module().show();
   EXPECT_EQ(shown["error_indications_sent"].as_int(), 8);
   EXPECT_EQ(shown["messages_held_back"].as_int(), 32);
-  // Nobody is told about the tunnel 0 (TS 29.281, 7.3.1).
+  // TEID 0 gets no error indication (TS 29.281, 7.3.1).
   decap.set_now_ns(9'000'000'000);
   EXPECT_EQ(decap.run({uplink_frame(0)}).at(1).size(), 0U);
   EXPECT_EQ(decap.leaked_pkts(), 0U);
@@ -88,7 +88,8 @@ Bytes inner6(const char* source) {
   return ip;
 }
 
-// What stands behind `inner` writes an IPv4 TTL and checksum into whatever comes.
+// Modules behind `inner` write an IPv4 TTL and checksum into every packet, so IPv6 must not go
+// there.
 TEST(GtpuDecap, Ipv6HasItsOwnGateOrEnds) {
   Dict session = test_session();
   session["ue6"] = "2001:db8:45:2::/64";
@@ -127,8 +128,8 @@ TEST(GtpuDecap, WithoutSessionsEveryTunnelIsTaken) {
   EXPECT_EQ(outcome.outputs[0].meta.tunnel_id, 4711U);
 }
 
-// Bytes of a message changed and cut at random: it ends by a reason or comes out, and the
-// sanitizers see that no byte beside it is read.
+// Random byte changes and cuts: the message is dropped with a reason or comes out, and the
+// sanitizers find no read outside it.
 TEST(GtpuDecap, SurvivesAnything) {
   ModuleHarness decap("gtpu_decap", kSessions, 4);
   Rng rng(5);
@@ -230,7 +231,7 @@ TEST(GtpuEncap, APeerMayHaveAnIpv6Address) {
   const Outcome whole = decap.run({out});
   ASSERT_EQ(whole.gates(), (std::vector<uint32_t>{0}));
   EXPECT_EQ(ip_of(whole.at(0).at(0)), ip_of(frame));
-  // A byte changed on the way, no checksum, another address.
+  // A corrupted byte, no checksum, another address.
   Bytes changed = out;
   changed.back() ^= 1;
   Bytes unsummed = out;
@@ -239,7 +240,7 @@ TEST(GtpuEncap, APeerMayHaveAnIpv6Address) {
   Bytes other = out;
   other[53] = 9;
   EXPECT_EQ(decap.run({other}).gates(), (std::vector<uint32_t>{2}));
-  // The other bearer's tunnel is as it was, and this one goes back to IPv4.
+  // The other bearer's tunnel is unchanged, and this one can go back to IPv4.
   EXPECT_EQ(tunnel.send({downlink_frame(5000)}).at(0).at(0).size(), frame.size() + 36);
   tunnel.encap.command("modify", far_with_peer("192.0.2.2"));
   EXPECT_EQ(tunnel.send({frame}).at(0).at(0).size(), frame.size() + 36);
@@ -257,7 +258,7 @@ TEST(GtpuEncap, WithoutAnIpv6AddressHereThatIsSaid) {
   EXPECT_NE(refusal_of([] { ModuleHarness("gtpu_decap", {{"local6", "here"}}); }), "");
 }
 
-// Places of addresses are used again: each tunnel has its own.
+// Slots of peer addresses are reused: each tunnel keeps its own address.
 TEST(GtpuEncap, Ipv6PeersComeAndGo) {
   Tunnel tunnel(Dict{{"local6", "2001:db8::1"}});
   for (int round = 0; round < 20; ++round) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// tunnel_chain_test.cc - VLANs, VRFs and tunnels one behind the other in a running engine: what
-// each notes is what the next one reads.
+// tunnel_chain_test.cc - a chain of VLAN, VRF and tunnel modules in a running engine: each module
+// reads the metadata of the one before.
 #include <gtest/gtest.h>
 
 #include "engine_rig.h"
@@ -10,8 +10,8 @@ namespace {
 
 Dict route(const std::string& prefix, int gate) { return {{"prefix", prefix}, {"gate", gate}}; }
 
-// Packets get a VLAN, whose VRF chooses the route and then the tunnel; at its end the VNI gives
-// back the VRF.
+// Packets get a VLAN; its VRF selects the route and the tunnel; after decap the VNI restores the
+// VRF.
 PipelineSpec chain(uint32_t trigger_pkts) {
   PipelineSpec spec;
   spec.engine.is_idle_hold = true;

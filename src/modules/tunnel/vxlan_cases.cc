@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// vxlan_cases.cc - inputs for fuzzing and measuring VXLAN's two ends.
+// vxlan_cases.cc - inputs for fuzzing and measuring vxlan_encap and vxlan_decap.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {
@@ -36,7 +36,7 @@ void add_encap(std::vector<CostCase>& all) {
   all.push_back(std::move(mixed));
 }
 
-// Of an empty payload: the rig's frames end at 64 bytes.
+// The inner frame is a bare Ethernet header, as the rig's frames have 64 bytes.
 std::vector<uint8_t> vxlan_frame(uint32_t flow) {
   std::vector<uint8_t> frame = udp_frame(kRouterMac, flow_address(flow));
   frame.resize(64);

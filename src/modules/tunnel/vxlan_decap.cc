@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// vxlan_decap.cc - takes frames out of VXLAN tunnels and sends them on by their VNI.
+// vxlan_decap.cc - decapsulates frames from VXLAN tunnels and sends them to gates by VNI.
 //
 // in: 1   out: up to 4096 gates   state: the VNIs, editable live
 // drops: unknown_vni, unknown_remote, not_vxlan, bad_vxlan, bad_l4_checksum, ecn_mismatch,
-// too_short, bad_version, bad_header_length, bad_total_length
+// too_short, bad_header_length, bad_total_length
 #include "core/module/register.h"
 #include "modules/common/item_book.h"
 #include "modules/common/rule_table.h"
@@ -146,7 +146,7 @@ class VxlanDecap final : public Module {
  private:
   static constexpr uint32_t kOwnBytes = net::kUdpBytes + sizeof(net::Vxlan);
 
-  // A packet of the tunnel's port that cannot be one: why, or nullptr.
+  // Returns the drop reason of a broken VXLAN packet, or nullptr.
   [[nodiscard]] const DropReason* fault_of(const uint8_t* ip, const l4::Place& place,
                                            const net::Udp& udp) const noexcept {
     const uint32_t udp_bytes = udp.length;
@@ -198,7 +198,7 @@ class VxlanDecap final : public Module {
   const uint32_t other_gate_;
   ItemBook<Vni> book_;
   LiveTable<VniTable> live_;
-  uint32_t n_gates_ = 1;  // number of linked gates; live entries may name no other
+  uint32_t n_gates_ = 1;  // number of linked gates; the limit for live entries
 };
 
 const Register<VxlanDecap> kVxlanDecap{{

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// vxlan_encap.cc - puts frames into VXLAN tunnels: outer Ethernet, IPv4, UDP and VXLAN headers.
+// vxlan_encap.cc - encapsulates frames for VXLAN: outer Ethernet, IPv4, UDP and VXLAN headers.
 //
 // in: 1   out: 1   drops: unknown_tunnel, no_headroom, frame_too_long, too_short
 // state: the tunnels, editable live
@@ -33,11 +33,11 @@ vxlan::OuterStyle style_of(const Args& args) {
           .udp_port = static_cast<uint16_t>(args.u32("udp_port"))};
 }
 
-// What the outer header takes from the packet inside.
+// Fields of the inner packet that the outer headers use.
 struct Inner {
   uint64_t hash = 0;
   uint32_t tos = 0;
-  uint32_t ttl = 64;  // of what is no IP packet
+  uint32_t ttl = 64;  // for frames that are not IP
 };
 
 inline Inner read_inner(Packet& pkt, const uint8_t* data, uint32_t len_bytes) {
@@ -98,11 +98,11 @@ class VxlanEncap final : public Module {
   template <By kBy>
   void process_by(Context& ctx, Batch& batch) noexcept {
     const vxlan::TunnelTable& table = live_.read();
-    // A copy: what is stored into packets cannot alias it.
+    // A local copy, because packet stores may alias style_.
     const vxlan::OuterStyle style = style_;
     Packet* const* const pkts = batch.pkts;
     const uint32_t n = batch.size_pkts;
-    uint64_t last_key = ~0ULL;  // no packet has this one
+    uint64_t last_key = ~0ULL;  // no packet has this key
     const OuterHeader* tunnel = nullptr;
     uint16_t next_id = next_id_;
     for (uint32_t i = 0; i < n; ++i) {

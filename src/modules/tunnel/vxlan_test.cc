@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// vxlan_test.cc - frames go into tunnels and come out the same; outer headers hold what they must.
+// vxlan_test.cc - frames survive encap and decap unchanged; fields of the outer headers.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -100,7 +100,7 @@ TEST(VxlanEncap, TakesTtlAndTrafficClassFromInsideOrNot) {
   Bytes arp = make_frame();
   arp[13] = 6;
   EXPECT_EQ(outer_ip(wrapped(arp, params))[1], 0);
-  // Identifications differ where routers may fragment.
+  // IDs differ where routers may fragment.
   ModuleHarness encap("vxlan_encap", params);
   const Outcome two = encap.run({frame, frame});
   EXPECT_NE(net::load16(outer_ip(two.at(0)[0]) + 4), net::load16(outer_ip(two.at(0)[1]) + 4));
@@ -147,7 +147,7 @@ TEST(VxlanEncap, RefusesWhatIsShortLongOrWithoutRoom) {
   Packet* full = encap.make_packet(make_frame());
   full->push_front(kHeadroomBytes - 49);
   EXPECT_EQ(encap.run_packets({full}).dropped_for("no_headroom"), 1U);
-  // Two levels fit the headroom.
+  // The headroom fits two levels.
   const Bytes twice = wrapped(wrapped(make_frame()));
   EXPECT_EQ(inner_of(inner_of(twice)), make_frame());
 }
@@ -216,8 +216,8 @@ TEST(VxlanDecap, DropsWhatItCannotTrust) {
   EXPECT_EQ(reason(changed(37, 0)), "not_vxlan");     // another port
   EXPECT_EQ(reason(changed(23, 6)), "not_vxlan");     // TCP
   EXPECT_EQ(reason(changed(20, 0x20)), "not_vxlan");  // a fragment
-  EXPECT_EQ(reason(changed(42, 0xf7)), "bad_vxlan");  // no VNI
-  EXPECT_EQ(reason(changed(39, 29)), "bad_vxlan");    // no room for a frame
+  EXPECT_EQ(reason(changed(42, 0xf7)), "bad_vxlan");  // no VNI flag
+  EXPECT_EQ(reason(changed(39, 29)), "bad_vxlan");    // too short for an inner frame
   EXPECT_EQ(reason(changed(38, 1)), "bad_vxlan");     // longer than the packet
   EXPECT_EQ(reason(changed(41, 1)), "bad_l4_checksum");
   EXPECT_EQ(reason(changed(16, 9)), "bad_total_length");
@@ -269,7 +269,7 @@ TEST(VxlanDecap, CongestionMarksGoInside) {
   ModuleHarness decap("vxlan_decap", {{"vnis", List{vni(0x123456, 0)}}});
   Bytes v6(60);
   v6[12] = 0x86, v6[13] = 0xdd, v6[14] = 0x60, v6[15] = 0x20;
-  // RFC 6040, figure 4: [inner][outer]; 4 stands for a drop.
+  // RFC 6040, figure 4: [inner][outer]; 4 = drop.
   const uint8_t expected[4][4] = {{0, 0, 0, 4}, {1, 1, 1, 3}, {2, 1, 2, 3}, {3, 3, 3, 3}};
   for (uint8_t inner = 0; inner < 4; ++inner) {
     for (uint8_t outer = 0; outer < 4; ++outer) {

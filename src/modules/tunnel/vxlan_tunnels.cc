@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// vxlan_tunnels.cc - reads tunnels and lays out their headers.
+// vxlan_tunnels.cc - parses tunnels and builds their headers.
 #include "modules/tunnel/vxlan_tunnels.h"
 
 #include "modules/headers/ipv4_header.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// vxlan_tunnels.h - tunnels by number, each with its outer headers ready to be copied.
+// vxlan_tunnels.h - tunnels by ID, each with prebuilt outer headers.
 #pragma once
 
 #include <vector>
@@ -17,13 +17,13 @@ struct Tunnel {
   uint32_t local = 0;
   net::Mac dst_mac{};
   net::Mac src_mac{};
-  int32_t vrf = -1;  // of the network that carries the tunnel; -1: the packet's own stays
+  int32_t vrf = -1;  // of the underlay; -1: the packet keeps its VRF
 };
 
-// What all tunnels of a module have alike.
+// Settings shared by all tunnels of a module.
 struct OuterStyle {
-  uint8_t ttl = 64;   // 0 = of the inner packet
-  int32_t dscp = -1;  // -1 = of the inner packet
+  uint8_t ttl = 64;   // 0: copied from the inner packet
+  int32_t dscp = -1;  // -1: copied from the inner packet
   bool copies_ecn = true;
   bool sets_df = true;
   uint16_t udp_port = net::Vxlan::kPort;
@@ -37,10 +37,11 @@ struct [[gnu::may_alias]] OuterHeaders {
 };
 static_assert(sizeof(OuterHeaders) == kOuterBytes);
 
-// Outer headers but for lengths, traffic class, checksum and source port; one line.
+// Prebuilt outer headers; lengths, traffic class, checksum and source port (and TTL and ID,
+// depending on OuterStyle) are set per packet. One cache line.
 struct alignas(64) OuterHeader {
   OuterHeaders headers = {};
-  uint16_t sum = 0;  // of the IPv4 header so far, as it lies in memory
+  uint16_t sum = 0;  // partial IPv4 header sum, in memory order
   int32_t vrf = -1;
 };
 static_assert(sizeof(OuterHeader) == 64);
