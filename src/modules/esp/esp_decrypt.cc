@@ -2,11 +2,9 @@
 // esp_decrypt.cc - decapsulates IP packets from IPsec tunnels: ESP in tunnel mode (RFC 4303) over
 // IPv4 or IPv6, or over UDP (RFC 3948).
 //
-// in: 1   out: inner, other, inner6   state: the SAs, editable live; a packet count for each
-// outcome
+// in: 1   out: inner, other, inner6   state: the SAs, editable live; packet counts by outcome
 // drops: unknown_spi, unknown_remote, not_esp, bad_esp, bad_icv, replayed, bad_padding, bad_inner,
-// dummy_packet, inner_ipv6, ecn_mismatch, too_short, bad_header_length,
-// bad_total_length
+// dummy_packet, inner_ipv6, ecn_mismatch, too_short, bad_header_length, bad_total_length
 #include "core/module/register.h"
 #include "modules/esp/esp_kernel.h"
 #include "modules/headers/frame_reasons.h"
