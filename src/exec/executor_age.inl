@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// executor_age.inl - releases that no packet causes: age limits that have passed, and idle input.
+// executor_age.inl - releases that are not triggered by a packet: age limits and idle input.
 #pragma once
 
 namespace batchplane::exec {
@@ -22,15 +22,15 @@ void Executor<Traits, Order>::set_age_limit(Node& node, uint64_t age_limit_ns) {
   }
 }
 
-// Bounds that have passed are replaced by what is really held; what is really due fires, earliest
-// deadline first, each carried to its end before the next.
+// Recomputes deadlines that have passed from the packets really held. Buffers that are really due
+// fire, earliest deadline first, each run to completion before the next.
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::fire_expired() {
   if constexpr (MayRunByDeadline<Order>) {
     if (ready_.is_by_deadline()) return mark_expired();
   }
   firings_ = 0;
-  // What is held on the way lowers the bound again; as long as it has not passed, nothing is due.
+  // Packets buffered during a run lower next_release_ns_ again; nothing is due until it has passed.
   while (ctx_.now_ns >= next_release_ns_) {
     Node* due = nullptr;
     uint64_t due_ns = kNeverNs;
@@ -38,14 +38,15 @@ void Executor<Traits, Order>::fire_expired() {
     const uint64_t now_ns = ctx_.now_ns;
     for (Node* node : buffered_) {
       Queue& queue = *node->queue;
-      // Which of many buffers are empty nobody can predict: all bits of never, and no branch.
+      // With many buffers, which ones are empty is unpredictable: OR with all ones instead of a
+      // branch.
       const uint64_t never_if_empty = uint64_t{0} - static_cast<uint64_t>(queue.size_pkts == 0);
       uint64_t deadline_ns = (queue.entry_bound_ns + queue.age_limit_ns) | never_if_empty;
       if (deadline_ns <= now_ns) [[unlikely]] {
         queue.entry_bound_ns = oldest_entry_ns(queue);
         deadline_ns = queue.entry_bound_ns + queue.age_limit_ns;
         if (deadline_ns <= now_ns && deadline_ns < due_ns) {
-          // The one found before it is for another round.
+          // The previous candidate waits for the next round.
           std::swap(due_ns, deadline_ns);
           due = node;
         }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// executor_buffers.inl - the fractional buffers: what they take in, when they are full, what they
-// let go, and triggers that change.
+// executor_buffers.inl - the fractional buffers: arrivals, full and partial releases, and changes
+// of triggers.
 #pragma once
 
 namespace batchplane::exec {
 
-// After packets were added to a queue: is it ready, and if it holds, until when?
+// After packets were added to a queue: marks it ready, or sets the time until which it may hold
+// them.
 template <class Traits, RunOrder Order>
 template <bool kInstrumented>
 void Executor<Traits, Order>::arrived(Queue& queue, uint64_t entry_bound_ns) {
@@ -15,8 +16,9 @@ void Executor<Traits, Order>::arrived(Queue& queue, uint64_t entry_bound_ns) {
     mark_ready(queue);
     return;
   }
-  // Also when ready, since the rest that stays may be as old, and when the packets were seen
-  // already: a branch that ran between scatter and here may have sent younger ones.
+  // Also if it becomes ready, since packets left behind may be as old; and also if these packets
+  // were counted already, since a branch that ran between scatter and here may have added younger
+  // ones.
   next_release_ns_ = std::min(next_release_ns_, queue.entry_bound_ns + queue.age_limit_ns);
   const uint32_t added = queue.size_pkts - queue.seen_pkts;
   if (added == 0) return;
@@ -85,7 +87,7 @@ void Executor<Traits, Order>::fire_whole(Node& node, Cause cause) {
   keep_rest(queue, held);
 }
 
-// Closes the gap that fired packets left at the front. The bound stays: the rest may be as old.
+// Moves the packets left to the front. Keeps the bound, since they may be as old as the fired ones.
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::keep_rest(Queue& queue, uint32_t fired_pkts) {
   const uint32_t rest = queue.size_pkts - fired_pkts;
@@ -98,10 +100,11 @@ void Executor<Traits, Order>::keep_rest(Queue& queue, uint32_t fired_pkts) {
   if (rest == 0) queue.entry_bound_ns = kNeverNs;
 }
 
-// Held packets have left the L1 cache: fetch both packet lines of all, then all headers.
+// Held packets are no longer in the L1 cache: prefetches both metadata lines of all, then all
+// headers.
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::prefetch_held(const Queue& queue, uint32_t n_pkts) const {
-  // A function that only prefetches has no effect that GCC knows of: calls of it were left out.
+  // GCC treats a function that only prefetches as free of effects and removes calls of it.
   asm volatile("");
   for (uint32_t i = 0; i < n_pkts; ++i) Traits::prefetch_meta(queue.pkts[i]);
   for (uint32_t i = 0; i < n_pkts; ++i) Traits::prefetch_data(queue.pkts[i]);
@@ -114,7 +117,7 @@ uint64_t Executor<Traits, Order>::held_pkts() const {
   return held;
 }
 
-// Each buffer is listed once, whatever the edits between two loops: the list never outgrows its
+// Lists each buffer once, whatever is edited between two loops, so the list never outgrows its
 // memory.
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::list_buffer(Node& node) {
@@ -137,7 +140,7 @@ void Executor<Traits, Order>::set_trigger(Node& node, uint32_t trigger_pkts,
   assert(trigger_pkts <= ctx_.batch_limit_pkts);
   if (trigger_pkts == queue.wanted_trigger_pkts()) return;
   if (const uint32_t u = unit_of(node); u != 0) return set_unit_trigger(u, trigger_pkts);
-  if (units_ != nullptr) return;  // it has no queue of its own
+  if (units_ != nullptr) return;  // a node between units has no buffer of its own
   queue.trigger_pkts = static_cast<uint16_t>(trigger_pkts);
   queue.release_at_pkts = static_cast<uint16_t>(queue.size_pkts == 0 && release_at_pkts > 0
                                                     ? std::min(release_at_pkts, trigger_pkts)
@@ -154,8 +157,8 @@ void Executor<Traits, Order>::set_trigger(Node& node, uint32_t trigger_pkts,
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::settle_changes(uint32_t from_rank) {
   if (!any_changed_) return;
-  any_changed_ = from_rank != 0;  // or looked for once more
-  // Downstream first: what an upstream buffer lets go may pass by pointer, and must not overtake.
+  any_changed_ = from_rank != 0;  // from_rank != 0: some may be left for the next call
+  // Downstream first: packets released upstream may pass by pointer and must not overtake.
   for (size_t i = nodes_.size(); i-- > from_rank;) {
     Node& node = nodes_[i];
     Queue& queue = *node.queue;
@@ -179,8 +182,8 @@ void Executor<Traits, Order>::settle_changes(uint32_t from_rank) {
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::adopt_held(Node& node, Queue& old_queue) {
   Queue& queue = *node.queue;
-  // The queue of a unit may have held more than there is room for now, here or further on: the rest
-  // stays behind.
+  // The old unit's queue may have held more than fits into this queue or further on; the rest stays
+  // behind.
   const uint32_t unit = unit_of(node);
   const uint32_t max_pkts = unit != 0 ? units_->units[unit].queue_pkts : ctx_.batch_limit_pkts - 1;
   const uint32_t n_pkts =

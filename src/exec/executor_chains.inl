@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// executor_chains.inl - a run: its batch goes on by pointer through chain after chain, until it is
-// queued, split or gone.
+// executor_chains.inl - a run: its batch passes by pointer from chain to chain until it is queued,
+// split or consumed.
 #pragma once
 
 namespace batchplane::exec {
@@ -60,14 +60,14 @@ void Executor<Traits, Order>::drain_ready() {
   }
 }
 
-// The functions of a chain are called on the same array one after the other, chain after chain,
-// until the batch has to be queued, split or is gone. The batch comes in registers: copied through
-// the stack it cost a failed store-to-load forwarding, 5 ns a call.
+// Calls the modules of a chain on the same array one after the other, chain after chain, until the
+// batch must be queued or split, or is empty. The batch is passed in registers: a copy on the stack
+// cost a failed store-to-load forwarding, 5 ns per call.
 template <class Traits, RunOrder Order>
 template <bool kInstrumented>
 void Executor<Traits, Order>::run_chain(Queue& first, Handle* pkts, uint32_t n_pkts,
                                         uint64_t entry_bound_ns) {
-  // Locals, never seen by address: they stay in registers across the calls.
+  // Locals whose address is never taken stay in registers across the calls.
   Context& ctx = ctx_;
   for (Queue* head = &first;;) {
     work_16ths_ns_ += head->work_per_batch_ns * 16U + head->work_per_pkt_16ths_ns * n_pkts;
@@ -102,7 +102,7 @@ void Executor<Traits, Order>::run_chain(Queue& first, Handle* pkts, uint32_t n_p
   }
 }
 
-// Returns the queue whose chain the whole batch goes on to by pointer, if it does.
+// Returns the queue whose chain the whole batch continues to by pointer, or null.
 template <class Traits, RunOrder Order>
 template <bool kInstrumented>
 typename Executor<Traits, Order>::Queue* Executor<Traits, Order>::scatter(Node& node, Handle* pkts,
@@ -136,8 +136,8 @@ typename Executor<Traits, Order>::Queue* Executor<Traits, Order>::scatter(Node& 
   return nullptr;
 }
 
-// A branch that only this splitter feeds has all it will get: it runs at once, unless emitted
-// packets wait there (they have set the bound). Others wait for their turn.
+// A branch fed only by this splitter gets no more packets, so it runs at once, unless emitted
+// packets wait there (they have set entry_bound_ns). Other branches wait for their turn.
 template <class Traits, RunOrder Order>
 template <bool kInstrumented>
 void Executor<Traits, Order>::deliver(Queue& queue, uint64_t entry_bound_ns) {

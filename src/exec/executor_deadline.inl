@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// executor_deadline.inl - ready nodes by deadline, one heavy batch a loop. Instantiated for orders
-// that offer it (deadline_order.h).
+// executor_deadline.inl - runs ready nodes by deadline, with one heavy batch per loop. Only
+// instantiated for orders that support it (deadline_order.h).
 #pragma once
 
 namespace batchplane::exec {
@@ -10,7 +10,7 @@ uint64_t Executor<Traits, Order>::work_ns_of(const Queue& queue, uint32_t n_pkts
   return queue.work_per_batch_ns + uint64_t{queue.work_per_pkt_16ths_ns} * n_pkts / 16;
 }
 
-// What the node would run next.
+// Size of the batch that the node would run next.
 template <class Traits, RunOrder Order>
 uint32_t Executor<Traits, Order>::next_batch_pkts(const Queue& queue) const {
   const uint32_t most = queue.trigger_pkts == 0 ? ctx_.batch_limit_pkts : queue.release_at_pkts;
@@ -25,7 +25,7 @@ void Executor<Traits, Order>::mark_by_deadline(const Queue& queue) {
                             entry_ns > kNeverNs - wait_ns ? kNeverNs : entry_ns + wait_ns);
 }
 
-// Until the first heavy batch that may not run before the input has been polled again.
+// Stops at the first heavy batch that must wait until the input has been polled again.
 template <class Traits, RunOrder Order>
 template <bool kInstrumented>
 void Executor<Traits, Order>::drain_by_deadline() {
@@ -43,7 +43,7 @@ void Executor<Traits, Order>::drain_by_deadline() {
   may_run_heavy_ = false;
 }
 
-// One batch of a ready node; what is still ready then takes its turn again.
+// Runs one batch of a ready node; if more is ready, the node is queued again by deadline.
 template <class Traits, RunOrder Order>
 template <bool kInstrumented>
 void Executor<Traits, Order>::run_next(Node& node) {
@@ -65,12 +65,12 @@ void Executor<Traits, Order>::run_next(Node& node) {
     if (queue.size_pkts >= queue.release_at_pkts) {
       mark_by_deadline(queue);
     } else if (queue.size_pkts != 0) {
-      // The bound may have been left out because the whole was due.
+      // next_release_ns_ may not include this queue, because all of it was due.
       next_release_ns_ = std::min(next_release_ns_, queue.entry_bound_ns + queue.age_limit_ns);
     }
     return;
   }
-  // Not full: its age limit has passed, or its trigger was raised since and it goes on holding.
+  // Not full: either its age limit has passed, or its trigger was raised and it keeps holding.
   queue.entry_bound_ns = oldest_entry_ns(queue);
   const uint64_t due_ns = queue.entry_bound_ns + queue.age_limit_ns;
   if (due_ns > ctx_.now_ns) {
@@ -81,7 +81,7 @@ void Executor<Traits, Order>::run_next(Node& node) {
   fire_whole(node, Cause::kAge);
 }
 
-// What is due is ready, and takes its turn among the others.
+// Buffers that are due become ready and are ordered by deadline among the others.
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::mark_expired() {
   next_release_ns_ = kNeverNs;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// executor_fates.inl - packets whose fate a module decided apart from their batch: dropped, kept,
-// emitted; and what crossing a gate does to a packet's path.
+// executor_fates.inl - packets that a module takes out of or adds to a batch: dropped, kept,
+// emitted; and how crossing a gate changes a packet's path state.
 #pragma once
 
 namespace batchplane::exec {
 
-// After a module took packets out, or emitted some: how many are left of the batch.
+// After a module removed or emitted packets: returns the size of the remaining batch.
 template <class Traits, RunOrder Order>
 uint32_t Executor<Traits, Order>::settle_step(Node& node, Handle* pkts, uint32_t n_pkts) {
   Batch batch{pkts, n_pkts, kNeverNs};
@@ -15,8 +15,7 @@ uint32_t Executor<Traits, Order>::settle_step(Node& node, Handle* pkts, uint32_t
   return batch.size_pkts;
 }
 
-// Packets whose fate a module decided apart from the batch: dropped ones leave by the drop gate or
-// are freed, emitted ones go to the queue behind their gate.
+// Dropped packets go to the drop gate or are freed; emitted ones go to the queue behind their gate.
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::settle_fates(Node& node) {
   stats_.dropped_pkts += ctx_.n_dropped;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// executor_units.inl - explicit scheduling: turns of units instead of runs to completion.
+// executor_units.inl - explicit scheduling: units take turns instead of running to completion.
 #pragma once
 
 namespace batchplane::exec {
 
-// A stall of the machine is not the unit's doing: no turn is charged more.
+// Upper limit of a turn's charge, since the unit is not to blame for a stall of the machine.
 inline constexpr uint64_t kMaxChargedNs = 10'000'000;
 
 template <class Traits, RunOrder Order>
@@ -16,7 +16,7 @@ void Executor<Traits, Order>::schedule(const UnitPlan& plan) {
   }
 }
 
-// What the last turn has cost is known when the clock is read next.
+// The cost of the last turn is known at the next reading of the clock.
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::settle_charge(uint64_t now_ns) {
   if (units_ == nullptr || units_->charged_unit == UnitSchedule::kNobody) return;
@@ -36,7 +36,7 @@ template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::note_idle_turn(uint64_t now_ns) {
   if (units_ == nullptr) return;
   settle_charge(now_ns);
-  // As a loop asks: a blocked input is not polled in vain, and keeps its share.
+  // Picks as a loop does: if the input is blocked, it is not polled in vain and keeps its share.
   if (next_unit(true) == UnitSchedule::kInput) (void)next_unit(false);
 }
 
@@ -44,13 +44,13 @@ template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::begin_turn(uint32_t unit) {
   units_->is_polling = unit == UnitSchedule::kInput;
   if (!units_->is_polling || units_->how.backpressure != Backpressure::kEarlyDrop) return;
-  // What the input brings for a congested chain goes, what is held stays.
+  // Input for a congested chain will be dropped; packets queued before this turn are kept.
   for (auto& each : units_->units) {
     if (each.is_fed_by_input) each.settled_pkts = each.queue->size_pkts;
   }
 }
 
-// `began_ns`: of the loop.
+// `began_ns`: the start of the loop.
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::end_turn(uint32_t unit, uint64_t began_ns) {
   units_->is_polling = false;
@@ -94,8 +94,8 @@ uint32_t Executor<Traits, Order>::fire_unit(uint32_t u, Cause cause) {
   return n_pkts;
 }
 
-// After its queue, trigger or pace has changed: is it ready, congested, and when is it to be looked
-// at again?
+// Call after a change of queue, trigger or pace. Updates whether the unit is ready or congested,
+// and when to check it again.
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::refresh_unit(uint32_t u) {
   auto& unit = units_->units[u];
@@ -120,7 +120,7 @@ void Executor<Traits, Order>::refresh_unit(uint32_t u) {
   }
 }
 
-// Enough has arrived to make it ready, perhaps more than it has room for.
+// The unit has become ready; its queue may exceed its capacity, and then drops from its tail.
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::unit_arrived(uint32_t u) {
   auto& unit = units_->units[u];
@@ -155,7 +155,7 @@ void Executor<Traits, Order>::drop_tail(Queue& queue, uint32_t kept_pkts, uint16
   if (kept_pkts == 0) queue.entry_bound_ns = kNeverNs;
 }
 
-// In a turn nodes between two units run as they become ready; units wait for their own turn.
+// Within a turn, nodes between two units run as they become ready; units wait for their own turn.
 template <class Traits, RunOrder Order>
 template <bool kInstrumented>
 void Executor<Traits, Order>::drain_followers() {
@@ -170,7 +170,7 @@ void Executor<Traits, Order>::drain_followers() {
   }
 }
 
-// Some bound has passed: what is really due becomes ready, whatever its trigger.
+// Some deadline has passed: units that are really due become ready, whatever their trigger.
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::wake_units() {
   next_release_ns_ = kNeverNs;
@@ -192,8 +192,8 @@ void Executor<Traits, Order>::wake_units() {
   }
 }
 
-// Without input and with nothing ready: the unit that holds the oldest packet. At the end of a
-// task, when full queues are left: the last ones first, so that those before find room.
+// With no input and nothing ready, fires the unit with the oldest packet. At the end of a task, if
+// full queues are left, fires the last unit first, so that those upstream find room.
 template <class Traits, RunOrder Order>
 bool Executor<Traits, Order>::release_unit() {
   uint32_t chosen = 0;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// executor_work.inl - what chains are expected to take by the cost law: it says when the clock is
-// due.
+// executor_work.inl - estimated work of chains by the cost law; determines when the clock must be
+// read.
 #pragma once
 
 namespace batchplane::exec {
 
-// Where batch sizes do not vary, all is booked per packet. The head of a chain carries the sum.
+// If batch sizes do not vary, the whole cost is booked per packet. The head of a chain has the sum
+// over the chain.
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::refresh_work_estimates(double ns_per_cycle) {
   constexpr uint64_t kMinSamples = 16;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl.cc - permits, denies, marks packets or sends them to gates by rules on their IP headers.
+// acl.cc - permits, denies or marks packets, or sends them to gates, by rules on their IP headers.
 //
 // in: 1   out: gate 0 = permitted, others as the rules name them
-// drops: acl_denied, too_short, acl_bad_header, acl_tiny_fragment   state: rules, editable live
+// drops: acl_denied, too_short, acl_bad_header, acl_tiny_fragment   state: the rules, editable live
 #include <algorithm>
 
 #include "base/error.h"
@@ -101,7 +101,7 @@ class Acl final : public Module {
     return {{"rules", std::move(rules)}, {"rules_file", ""}, {"synthetic", Dict{}}};
   }
 
-  // A pipeline that declares the same rules as before leaves the live edits in force.
+  // Keeps live edits if the new pipeline declares the same rules as the old one.
   void inherit(Module& old) override {
     const auto& other = static_cast<const Acl&>(old);
     const bool is_declared_the_same = declared_ == other.declared_;
@@ -180,8 +180,8 @@ class Acl final : public Module {
   const bool permits_other_;
   const bool may_use_classes_;
   AclBook book_;
-  const std::vector<AclRule> declared_;  // by the pipeline
-  bool is_live_ = false;                 // edited since
+  const std::vector<AclRule> declared_;  // in the pipeline
+  bool is_live_ = false;                 // edited since then
   LiveTable<AclTables> live_;
   AclCounts counts_;
   uint32_t n_shadowed_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_book.cc - checks and edits access lists, wholly or not at all.
+// acl_book.cc - checks and edits access lists; an edit applies completely or not at all.
 #include "modules/acl/acl_book.h"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ void add_rules(AclBook& book, const Value& args, const AclAction& file_action) {
   book.rules.insert(book.rules.begin() + static_cast<ptrdiff_t>(at), given.begin(), given.end());
 }
 
-// By name, or by what it matches; anything else that a rule has is let be.
+// Finds rules by name or by match fields; other fields are ignored.
 void delete_rules(AclBook& book, const Value& args) {
   List items{args};
   if (args["items"].is_list()) items = args["items"].as_list();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_book.h - the rules of an access list on the control side, and their edits.
+// acl_book.h - the control-plane copy of an access list, and its edits.
 #pragma once
 
 #include <cstdint>
@@ -12,36 +12,36 @@
 
 namespace batchplane {
 
-// The parameters that the rules came from, for `save`.
+// The parameters that define the rules, for `save`.
 struct AclSource {
   List rules;
   std::string file;
   Dict synthetic;
 };
 
-// The rules in order. A value: an edit makes a new one, which is discarded if it is invalid.
+// The rules in their order. Edits make a copy, which is discarded if it is invalid.
 struct AclBook {
   std::vector<AclRule> rules;
   AclSource source;
-  bool is_edited = false;  // the source no longer gives these rules
+  bool is_edited = false;  // the source no longer matches the rules
 
   [[nodiscard]] uint32_t highest_gate() const;
   // Indices of the rules in lookup order.
   [[nodiscard]] std::vector<uint32_t> order() const;
-  // Rules that no packet reaches because an earlier rule covers them.
+  // Number of rules that never match because an earlier rule covers them.
   [[nodiscard]] uint32_t count_shadowed() const;
-  // Throws ConfigError for too many, duplicates, names used twice, gates from `n_gates` on.
+  // Throws ConfigError for too many rules, duplicates, reused names, and gates from `n_gates` on.
   void check(uint32_t n_gates, const std::string& where) const;
 };
 
-// `file_action`: the action of rules from files.
+// `file_action`: the action of rules from a file.
 AclBook make_acl_book(const AclSource& source, const AclAction& file_action,
                       const std::string& where);
-// The book after add, delete or replace; throws ConfigError.
+// Returns the book after an add, delete or replace; throws ConfigError.
 AclBook edit_acl_book(const AclBook& book, const std::string& verb, const Value& args,
                       const AclAction& file_action);
 
-// EAL memory for the list of a module with these parameters, an upper estimate.
+// Upper estimate of the EAL memory for the list of a module with these parameters.
 std::vector<TableMemory> acl_memory(const std::string& module, const Dict& params);
 
 }  // namespace batchplane

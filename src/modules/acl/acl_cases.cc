@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_cases.cc - with what access lists are fuzzed, and measured: with 100 to 10,000 rules, and
+// acl_cases.cc - inputs for fuzzing access lists, and benchmarks with 100 to 10,000 rules and
 // packets drawn from them.
 #include "cases/case_tools.h"
 #include "modules/acl/acl_rule.h"
@@ -7,7 +7,7 @@
 namespace batchplane::cases {
 namespace {
 
-// A packet that the rule matches; others ahead of it may match it too.
+// A packet that matches the rule; earlier rules may match it, too.
 std::vector<uint8_t> frame_of(const AclMatch& match, uint32_t i) {
   std::vector<uint8_t> frame = udp_frame(kRouterMac, 0);
   uint8_t* ip = &frame[net::kEthBytes];
@@ -26,7 +26,7 @@ std::vector<uint8_t> frame_of(const AclMatch& match, uint32_t i) {
 
 void add_random(std::vector<CostCase>& all, uint32_t count, double per_batch_ns,
                 double per_pkt_ns) {
-  // Everything is permitted: the bench wants its packets back.
+  // All rules permit, since the benchmark must get its packets back.
   std::vector<AclRule> rules =
       make_synthetic_acl(Dict{{"style", "random"}, {"count", count}}, "bench");
   List list;
@@ -66,7 +66,7 @@ void add_random(std::vector<CostCase>& all, uint32_t count, double per_batch_ns,
   all.push_back(std::move(tries));
 }
 
-// UDP in IPv6, of 64 bytes in the buffer.
+// A UDP packet in IPv6, 64 bytes long.
 std::vector<uint8_t> ipv6_frame(uint32_t i) {
   std::vector<uint8_t> frame(64);
   net::store16(&frame[12], net::kTypeIpv6);

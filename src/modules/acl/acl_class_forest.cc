@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_class_forest.cc - cuts the space of destinations in halves until each part is easy.
+// acl_class_forest.cc - halves the destination space recursively until each part has few enough
+// rules.
 #include "modules/acl/acl_class_forest.h"
 
 #include <algorithm>
@@ -49,7 +50,7 @@ std::unique_ptr<AclClassForest> AclClassForest::make(bool reads_ports,
   return forest;
 }
 
-// Packet by packet: the look-ups of several packets still overlap, and nothing has to be sorted.
+// One packet at a time: lookups of successive packets still overlap, and no sorting is needed.
 void AclClassForest::classify(const uint8_t* const* headers, uint32_t* ids,
                               uint32_t n) const noexcept {
   for (uint32_t i = 0; i < n; ++i) {

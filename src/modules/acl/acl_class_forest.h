@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_class_forest.h - tables of classes for long IPv4 lists: one set of tables for each range of
-// destinations.
+// acl_class_forest.h - class tables for long IPv4 lists: one set of tables per destination range.
 //
-// The ranges are cut until few enough rules reach into each. Rules for wide prefixes are in the
-// tables of every range that they reach into, so that a packet looks into one.
+// Ranges are halved until each is reached by few enough rules. A rule with a wide prefix is in the
+// tables of every range it overlaps, so a packet is looked up in only one.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,8 @@ namespace batchplane {
 // Immutable. classify(): any thread.
 class AclClassForest {
  public:
-  // As AclClassifier's; null when the ranges would be too many or the tables too large.
+  // Parameters as for AclClassifier. Returns null if there are too many ranges or the tables are
+  // too large.
   static std::unique_ptr<AclClassForest> make(bool reads_ports,
                                               const std::vector<AclEntry>& entries);
 
@@ -27,7 +27,7 @@ class AclClassForest {
   bool cut(bool reads_ports, uint32_t first, uint32_t last, const std::vector<AclEntry>& entries);
 
   uint64_t n_bytes_ = 0;
-  std::vector<uint8_t> range_of_;  // by the upper half of the destination
+  std::vector<uint8_t> range_of_;  // indexed by the upper half of the destination
   std::vector<std::unique_ptr<AclClassTables>> ranges_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_class_tables.cc - the look-up through tables of classes, and how they are built.
+// acl_class_tables.cc - lookup in tables of equivalence classes, and their construction.
 #include "modules/acl/acl_class_tables.h"
 
 #include <algorithm>
@@ -15,15 +15,15 @@ namespace batchplane {
 namespace {
 
 constexpr uint32_t kMaxClasses = 0xffff;
-constexpr uint64_t kMaxCells = 3 << 20;      // 6 MB, of which traffic touches little
-constexpr uint64_t kMaxSteps = 100'000'000;  // words that the build goes through: tens of ms
+constexpr uint64_t kMaxCells = 3 << 20;      // 6 MB, of which traffic touches only a small part
+constexpr uint64_t kMaxSteps = 100'000'000;  // 64-bit words processed by a build: tens of ms
 
-// The sets of rules that classes stand for, each once.
+// The distinct rule sets; the class of a header value is the number of its rule set.
 class RuleSets {
  public:
   explicit RuleSets(uint32_t n_words) : n_words_(n_words) {}
 
-  // The number of the set; nothing when there are too many.
+  // Number of the set; nullopt if there are too many.
   std::optional<uint16_t> number_of(const uint64_t* words) {
     uint64_t hash = 0x9e3779b97f4a7c15ULL;
     for (uint32_t i = 0; i < n_words_; ++i) {
@@ -65,7 +65,7 @@ Range half_of(const AclPrefix& prefix, bool is_high) {
 
 }  // namespace
 
-// One build; every step may find that the tables get too large.
+// Builds one instance; any step may find that the tables become too large.
 class AclClassBuilder {
  public:
   AclClassBuilder(AclClassTables& tables, const std::vector<AclEntry>& entries)
@@ -121,11 +121,12 @@ class AclClassBuilder {
     return number.value_or(0);
   }
 
-  // A table over 16 bits. The set changes only where some rule's range begins or has ended.
+  // A table for 16 header bits. The rule set changes only where a rule's range begins or has ended.
   template <class RangeOf>
   RuleSets ranges(AclClassTables::Chunk chunk, RangeOf range_of) {
     RuleSets sets(n_words_);
-    std::vector<std::pair<uint32_t, uint32_t>> edges{{0, kNoRule}};  // place, rule that flips
+    std::vector<std::pair<uint32_t, uint32_t>> edges{
+        {0, kNoRule}};  // position, rule that flips there
     for (uint32_t i = 0; i < entries_.size(); ++i) {
       const Range range = range_of(*entries_[i].match);
       edges.emplace_back(range.first, i);
@@ -147,7 +148,7 @@ class AclClassBuilder {
     return sets;
   }
 
-  // A table over one byte.
+  // A table for one header byte.
   template <class Matches>
   RuleSets bytes(AclClassTables::Chunk chunk, Matches matches) {
     RuleSets sets(n_words_);
@@ -229,7 +230,7 @@ std::unique_ptr<AclClassTables> AclClassTables::make(bool reads_ports,
 template <bool kReadsPorts, bool kReadsFlags>
 void AclClassTables::classify_as(const uint8_t* const* headers, uint32_t* ids,
                                  uint32_t n) const noexcept {
-  // What is stored may alias anything: the loop works on copies.
+  // Stores to ids may alias members, so the loop uses local copies.
   const uint16_t* const cells = cells_.data();
   uint32_t at[kChunks];
   std::copy_n(chunk_at_, kChunks, at);
@@ -256,7 +257,7 @@ void AclClassTables::classify_as(const uint8_t* const* headers, uint32_t* ids,
       transport = in(proto_and_flags, transport, cells[at[kFlags] + flags]);
     }
     if constexpr (kReadsPorts) {
-      const auto& ports = behind<net::Be32>(ip);  // in one load
+      const auto& ports = behind<net::Be32>(ip);  // both ports in one load
       transport = in(with_dst_port, transport, cells[at[kDstPort] + (ports & 0xffff)]);
       transport = in(with_src_port, transport, cells[at[kSrcPort] + (ports >> 16)]);
     }

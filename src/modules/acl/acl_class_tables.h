@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_class_tables.h - IPv4 classification by equivalence classes, for lists of moderate size.
+// acl_class_tables.h - IPv4 classification by equivalence classes, for lists of moderate length.
 //
-// Values of 16 header bits that the same rules ask for form a class. A table per 16 bits gives the
-// class, tables over pairs of classes give classes of both, and the last one gives the rule
-// ("recursive flow classification", Gupta and McKeown). A packet costs 9 to 15 loads of which most
-// do not wait for each other: a fraction of what the steps through tries take, at any batch size.
-// The tables grow with the product of classes, so that long lists are left to AclClassifier.
+// Values of 16 header bits that match the same rules form a class. One table per 16 bits gives the
+// class, tables over pairs of classes give classes of the combination, and the last one gives the
+// rule ("recursive flow classification", Gupta and McKeown). A packet takes 9 to 15 loads, most of
+// them independent: a fraction of the cost of a trie walk, at any batch size. The tables grow with
+// the product of the class counts, so long lists are left to AclClassifier.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace batchplane {
 // Immutable. classify(): any thread.
 class AclClassTables {
  public:
-  // As AclClassifier's; null when the tables would be too large.
+  // Parameters as for AclClassifier. Returns null if the tables are too large.
   static std::unique_ptr<AclClassTables> make(bool reads_ports,
                                               const std::vector<AclEntry>& entries);
 
@@ -29,7 +29,7 @@ class AclClassTables {
 
  private:
   friend class AclClassBuilder;
-  // A table over pairs: cell a * width + b.
+  // A table over a pair of classes: cell a * width + b.
   struct Pair {
     uint32_t at = 0;
     uint32_t width = 1;
@@ -55,7 +55,7 @@ class AclClassTables {
   Pair src_, dst_, addresses_;
   Pair proto_and_flags_, with_dst_port_, transport_;
   Pair last_;
-  std::vector<uint16_t> cells_;  // all tables: few pages to look up in the TLB
+  std::vector<uint16_t> cells_;  // all tables in one array, to use few TLB entries
 };
 
 }  // namespace batchplane

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_classifier.h - finds the first rule that matches an IP header, in bulk; one instance, no
-// locking.
+// acl_classifier.h - finds the first rule that matches an IP header, in bulk.
 //
-// With DPDK a thin wrapper around rte_acl, without it a linear search.
+// With DPDK a thin wrapper around rte_acl, without it a linear search. No locking.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +12,23 @@
 
 namespace batchplane {
 
-// A rule for a classifier; earlier entries take precedence.
+// A rule of a classifier; earlier entries take precedence.
 struct AclEntry {
   const AclMatch* match = nullptr;
-  uint32_t id = 0;  // what a match gives; not 0
+  uint32_t id = 0;  // result of a match; not 0
 };
 
-// Headers are read where they lie: without options or extension headers, the transport header right
-// behind. So much of it has to be there where rules ask for ports, and where some ask for flags:
+// Headers are read in place: no options or extension headers, and the transport header follows
+// directly. The number of its bytes that must be present if rules match ports, and if some match
+// flags:
 inline constexpr uint32_t kAclPortsBytes = 4;
 inline constexpr uint32_t kAclFlagsBytes = 16;
 
-// classify(): any thread. Everything else: the control thread.
+// Owner: control thread, except classify(): any thread.
 class AclClassifier {
  public:
-  // `headers`: the family of the packets. If `reads_ports` is false, only addresses and protocol
-  // are read, and entries must not need more. Throws ConfigError if there is not enough memory.
+  // `headers`: the address family of the packets. If `reads_ports` is false, only addresses and
+  // protocol are read, and entries must not match more. Throws ConfigError if memory runs out.
   AclClassifier(AclFamily headers, bool reads_ports, const std::vector<AclEntry>& entries);
   ~AclClassifier();
   AclClassifier(const AclClassifier&) = delete;
@@ -39,8 +39,8 @@ class AclClassifier {
 
   // "avx512x32", "avx2", .. or "linear".
   [[nodiscard]] const char* lookup_path() const;
-  // EAL memory that a classifier of that many rules takes while it is built and used, an upper
-  // estimate.
+  // Upper estimate of the EAL memory that a classifier with this number of rules needs while it is
+  // built and used.
   [[nodiscard]] static uint64_t memory_bytes(uint32_t n_rules);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_counts.cc - finds the rules that two lists have in common, and carries their counts over.
+// acl_counts.cc - carries packet counts over between rules that are in both lists.
 #include "modules/acl/acl_counts.h"
 
 #include <map>
@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t kNoSlot = ~0U;
 
-// By slot of `next`: the slot of `before` with the same match and action.
+// For each slot of `next`: the slot of `before` with the same match and action.
 std::vector<uint32_t> same_slots(const AclBook& before, const AclBook& next) {
   std::map<AclMatch, uint32_t> index_of;
   for (uint32_t i = 0; i < before.rules.size(); ++i) index_of[before.rules[i].match] = i;
@@ -55,7 +55,7 @@ void AclCounts::follow(const AclBook& before, const AclBook& next,
 void AclCounts::inherit(const AclCounts& old, const AclBook& old_book, const AclBook& book) {
   old_slot_of_ = same_slots(old_book, book);
   std::vector<uint64_t> before = old.all();
-  // What its own tables count is read from them, also later.
+  // Counts in the old module's own tables are excluded: all() reads them later.
   for (size_t i = 0; i < before.size(); ++i) before[i] -= (*old.slots_)[i].pkts.value();
   earlier_ = carried(before, old_slot_of_);
 }

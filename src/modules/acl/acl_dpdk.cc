@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_dpdk.cc - access rules on rte_acl, with the AVX-512 search where CPU and EAL allow it.
+// acl_dpdk.cc - access lists with rte_acl, with AVX-512 where CPU and EAL allow it.
 //
-// Each four bytes of a header that are looked at cost every packet four steps through the tries:
-// the layout holds only those that some rule asks for.
+// Each four header bytes examined cost every packet four trie steps, so the layout contains only
+// the fields that some rule uses.
 #include <rte_acl.h>
 #include <rte_errno.h>
 
@@ -41,7 +41,7 @@ Offsets offsets_of(AclFamily headers) {
   return {offsetof(Ipv4, protocol), offsetof(Ipv4, src), offsetof(Ipv4, dst), sizeof(Ipv4), 1};
 }
 
-// What the fields of a rule are, in the order of the layout.
+// The fields of a rule, in layout order.
 enum class Part : uint8_t { kProto, kSrc, kDst, kSrcPort, kDstPort, kFlags };
 struct Slot {
   Part part;
@@ -114,7 +114,7 @@ class Layout {
   [[nodiscard]] const rte_acl_config& config() const { return config_; }
   [[nodiscard]] uint32_t rule_bytes() const { return RTE_ACL_RULE_SZ(config_.num_fields); }
 
-  // All rules as rte_acl takes them, the first with the highest priority.
+  // All rules in rte_acl's format; the first has the highest priority.
   [[nodiscard]] std::vector<uint8_t> rules(const std::vector<AclEntry>& entries) const {
     std::vector<uint8_t> bytes(entries.size() * rule_bytes());
     uint8_t* to = bytes.data();
@@ -146,7 +146,7 @@ class Layout {
 };
 
 struct Search {
-  enum rte_acl_classify_alg algorithm;  // also the name of a function
+  enum rte_acl_classify_alg algorithm;  // `enum` is needed, since a function has the same name
   const char* name;
 };
 constexpr Search kSearches[] = {{RTE_ACL_CLASSIFY_AVX512X32, "avx512x32"},
@@ -158,7 +158,7 @@ constexpr Search kSearches[] = {{RTE_ACL_CLASSIFY_AVX512X32, "avx512x32"},
 }  // namespace
 
 struct AclClassifier::Impl {
-  rte_acl_ctx* ctx = nullptr;  // null if EAL was not started, then:
+  rte_acl_ctx* ctx = nullptr;  // null if EAL was not started; `plain` is used then
   std::unique_ptr<AclLinear> plain;
   const char* search = "scalar";
   ~Impl() { rte_acl_free(ctx); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_header.cc - options, extension headers, fragments and short packets, one packet at a time.
+// acl_header.cc - handles options, extension headers, fragments and short packets, one packet at a
+// time.
 #include "modules/acl/acl_header.h"
 
 #include <algorithm>
@@ -17,11 +18,11 @@ static_assert(net::kIpv6Bytes + kAclFlagsBytes <= kAclRoomBytes);
 struct Parsed {
   AclClass question;
   uint32_t proto = 0;
-  uint32_t transport_at = 0;  // from the network header; 0 = portless
+  uint32_t transport_at = 0;  // offset from the network header; 0 = portless
 };
 
-// A header of `fixed` bytes with its transport header right behind, in `room`; zeros where the
-// packet ends.
+// Copies the `fixed` bytes of the IP header and, directly behind them, the transport header to
+// `room`; zero-filled after the end of the packet.
 const uint8_t* copy_key(const uint8_t* ip, uint32_t fixed, uint32_t proto_at, const Parsed& parsed,
                         uint32_t total_bytes, uint8_t* room) {
   std::memset(room, 0, kAclRoomBytes);
@@ -48,14 +49,14 @@ Parsed parse_ipv4(const net::Ipv4& ip, uint32_t total_bytes, bool needs_ports) {
   if (header_bytes < net::kIpv4Bytes || header_bytes > total_bytes) return {AclClass::kBadHeader};
   if (!needs_ports) return {AclClass::kIpv4Portless, proto};
   const uint32_t fragment = ip.fragment & net::Ipv4::kFragmentOffset;
-  // RFC 3128: it would overwrite the flags of a first fragment that was let through.
+  // RFC 3128: it could overwrite the TCP flags of a first fragment that was permitted.
   if (fragment == 1 && proto == net::kProtoTcp) return {AclClass::kTinyFragment};
   if (fragment != 0) return {AclClass::kIpv4Portless, proto};
   return with_transport(AclClass::kIpv4, AclClass::kIpv4Portless, proto, header_bytes, total_bytes);
 }
 
 Parsed parse_ipv6(const net::Ipv6& ip, uint32_t total_bytes, bool needs_ports) {
-  // AH is no header to pass over: rules can name it.
+  // AH is not skipped, since rules can match it as a protocol.
   const Extensions6 chain = walk_extensions6<CommonExtensions>(ip, total_bytes);
   const uint32_t proto = chain.protocol;
   if (chain.end == Extensions6::End::kTruncated) return {AclClass::kTooShort};
@@ -72,7 +73,7 @@ AclKey find_acl_key(Packet& pkt, AclNeeds needs, uint8_t* room) noexcept {
   const uint32_t l3 = l3_offset_of(pkt);
   const uint32_t len_bytes = pkt.len_bytes();
   const uint8_t* ip = pkt.data() + l3;
-  // An offset that a module has set tells that IP is there; otherwise the frame's type does.
+  // An L3 offset set by an earlier module implies IP; otherwise the Ethernet type decides.
   const bool has_type = l3 == net::kEthBytes;
   if (len_bytes <= l3) return {AclClass::kTooShort};
   const uint32_t type = has_type ? uint32_t{type_before(pkt, l3)} : 0;

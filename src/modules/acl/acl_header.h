@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_header.h - converts packet headers to the form that classifiers read.
+// acl_header.h - brings packet headers into the form that classifiers read.
 #pragma once
 
 #include <cstdint>
@@ -8,26 +8,26 @@
 
 namespace batchplane {
 
-// Which classifier a packet needs, or why it needs none.
+// The classifier that a packet needs, or the reason why it needs none.
 enum class AclClass : uint8_t {
   kIpv4,          // with ports
-  kIpv4Portless,  // another protocol, or a fragment behind the first
+  kIpv4Portless,  // another protocol, or a later fragment
   kIpv6,
   kIpv6Portless,
-  kOther,  // no IP
+  kOther,  // not IP
   kTooShort,
   kBadHeader,
   kTinyFragment,
 };
-inline constexpr uint32_t kAclQuestions = 4;  // the first four classes
+inline constexpr uint32_t kAclQuestions = 4;  // the first four classes have classifiers
 
 struct AclKey {
   AclClass question = AclClass::kOther;
   const uint8_t* header = nullptr;
 };
 
-// Bytes of the transport header that rules look at: 0, kAclPortsBytes or kAclFlagsBytes. With 0 all
-// packets are portless.
+// Bytes of the transport header that rules match: 0, kAclPortsBytes or kAclFlagsBytes. If 0, all
+// packets are treated as portless.
 struct AclNeeds {
   uint32_t ipv4_transport_bytes = 0;
   uint32_t ipv6_transport_bytes = 0;
@@ -36,7 +36,7 @@ struct AclNeeds {
 inline constexpr uint32_t kAclRoomBytes = 64;
 inline constexpr uint32_t kAclTcpBytes = offsetof(net::Tcp, flags) + sizeof(net::Tcp::flags);
 
-// Bytes of transport header without which a packet is too short: 0 for protocols without ports.
+// Bytes of the transport header that a packet must have; 0 for protocols without ports.
 inline uint32_t acl_transport_bytes(uint32_t proto) {
   constexpr uint64_t kUdpAndDccp = 1ULL << 17 | 1ULL << 33;
   if (proto == net::kProtoTcp) return kAclTcpBytes;
@@ -45,7 +45,7 @@ inline uint32_t acl_transport_bytes(uint32_t proto) {
   return has_ports ? sizeof(net::Ports) : 0;
 }
 
-// `room`: kAclRoomBytes that stay as long as the key, for headers that have to be copied.
+// `room`: kAclRoomBytes for headers that must be copied; must live as long as the key.
 AclKey find_acl_key(Packet& pkt, AclNeeds needs, uint8_t* room) noexcept;
 
 }  // namespace batchplane

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_heap.cc - access rules for builds without DPDK: slow and easy to read.
+// acl_heap.cc - access lists in builds without DPDK: slow and simple.
 #include "modules/acl/acl_classifier.h"
 #include "modules/acl/acl_linear.h"
 

@@ -9,7 +9,7 @@
 namespace batchplane {
 namespace {
 
-// Where things lie in a header without options.
+// Offsets in a header without options.
 struct Header {
   const uint8_t* proto;
   const uint8_t* src;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_linear.h - access rules as a list that is walked for each packet: where DPDK is not, or its
-// environment was not started.
+// acl_linear.h - linear search through the rules for each packet, if DPDK is missing or EAL was not
+// started.
 #pragma once
 
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace batchplane {
 
-// As AclClassifier, which this stands behind.
+// The interface of AclClassifier, whose fallback it is.
 class AclLinear {
  public:
   AclLinear(AclFamily headers, bool reads_ports, const std::vector<AclEntry>& entries);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_live_test.cc - access lists from files, edited while traffic flows, saved, and taken over.
+// acl_live_test.cc - access lists from files, live edits under traffic, saving, and applies.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -36,7 +36,7 @@ TEST(AclLive, ALiveEditThatFailsChangesNothing) {
     EXPECT_EQ(harness.run({make_frame()}).outputs.size(), 1U);
   };
   refused("add", rule("permit", {{"dst_ports", 2000}}));
-  refused("add", rule("gate 1", {{"dst_ports", 2001}}));  // one gate is linked
+  refused("add", rule("gate 1", {{"dst_ports", 2001}}));  // only one gate is linked
   refused("add", Dict{{"items", List{rule("deny"), Dict{}}}});
   refused("delete", Dict{{"name", "none"}});
   refused("delete", Dict{});
@@ -78,8 +78,8 @@ TEST(AclLive, CountsOutliveAnApply) {
   EXPECT_EQ(third.command("list")["rules"].as_list()[0]["pkts"].as_int(), 3);
 }
 
-// The worker runs on while the list is replaced: every packet is decided by the old list or the new
-// one, and each is counted once.
+// A worker runs while the list is replaced: each packet is decided by the old or the new list and
+// counted once.
 TEST(AclLive, ReplacedUnderTrafficNothingIsLostOrMiscounted) {
   Quiescence quiescence;
   Environment env;

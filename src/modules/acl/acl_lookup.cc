@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_lookup.cc - a batch's way through the classifiers: plain IPv4 in one sweep, the rest apart.
+// acl_lookup.cc - looks up a batch: plain IPv4 in one pass, everything else separately.
 #include <cstring>
 
 #include "base/net_headers.h"
@@ -9,12 +9,12 @@
 namespace batchplane {
 namespace {
 
-// The common case in one sweep: IPv4 without options, and with ports where rules ask for them. The
-// headers are read where they lie. False when some packet is otherwise.
+// The common case in one pass: IPv4 without options, with ports if rules match them; headers are
+// read in place. Returns false if any packet of the batch differs.
 template <bool kNeedsPorts>
 bool gather(Batch& batch, uint32_t needed_bytes, const uint8_t** headers) noexcept {
   const uint32_t min_bytes = net::kIpv4Bytes + needed_bytes;
-  constexpr uint16_t kOffsetBits = 0xff1f;  // of the fragment field, as it lies in memory
+  constexpr uint16_t kOffsetBits = 0xff1f;  // of the fragment field, in memory order
   const uint32_t n = batch.size_pkts;
   for (uint32_t i = 0; i < n; ++i) {
     Packet& pkt = *batch[i];
@@ -45,7 +45,7 @@ bool gather(Batch& batch, uint32_t needed_bytes, const uint8_t** headers) noexce
   return true;
 }
 
-// Packets are sorted by the question that they ask; each question is asked once.
+// Groups packets by classifier and calls each classifier once.
 [[gnu::noinline]] void classify_mixed(const AclTables& tables, Batch& batch,
                                       uint32_t* ids) noexcept {
   alignas(64) uint8_t room[exec::kMaxBatchPkts][kAclRoomBytes];
@@ -77,7 +77,7 @@ bool gather(Batch& batch, uint32_t needed_bytes, const uint8_t** headers) noexce
 
 void AclTables::find(Batch& batch, uint32_t* slots) const noexcept {
   const uint32_t n = batch.size_pkts;
-  if (n == 0) __builtin_unreachable();  // else g++ warns about uninitialised headers
+  if (n == 0) __builtin_unreachable();  // otherwise g++ warns about uninitialised headers
   const uint8_t* headers[exec::kMaxBatchPkts];
   const uint32_t needed_bytes = needs_.ipv4_transport_bytes;
   const bool needs_ports = needed_bytes != 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_property_test.cc - random access lists against a walk over the rules as they are written.
+// acl_property_test.cc - random access lists compared with a linear walk over the rules.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -12,7 +12,7 @@
 namespace batchplane {
 namespace {
 
-// A packet, as the oracle sees it.
+// A packet as the reference model sees it.
 struct Probe {
   bool is_v6 = false;
   std::array<uint8_t, 16> src{};
@@ -26,7 +26,7 @@ struct Probe {
   bool is_later_fragment = false;
 };
 
-// Few values each, so that rules meet packets often.
+// Draws from few values, so that packets often match rules.
 class World {
  public:
   explicit World(uint64_t seed) : rng_(seed) {}
@@ -184,7 +184,7 @@ void run_world(uint64_t seed, uint32_t n_rules, uint32_t n_batches) {
     AclRule rule = world.rule(i % 200 + 1, with_v6, with_ports, with_flags);
     if (!taken.emplace(rule.match, true).second) continue;
     list.emplace_back(format_acl_rule(rule));
-    // What is written is read back as the same.
+    // A formatted rule parses to the same rule.
     ASSERT_EQ(parse_acl_rule(list.back(), "test"), rule) << seed;
     rules.push_back(rule);
   }
@@ -207,7 +207,8 @@ void run_world(uint64_t seed, uint32_t n_rules, uint32_t n_batches) {
 }
 
 TEST(AclProperty, RandomListsMatchTheWalk) {
-  // Each length from 1 to 40 several times; the sanitizers take a tenth of a second for one.
+  // Each list length from 1 to 40 several times; with sanitizers one list takes a tenth of a
+  // second.
   const uint64_t worlds = std::getenv("BATCHPLANE_LONG") != nullptr ? 2800 : 280;
   for (uint64_t seed = 1; seed <= worlds; ++seed) {
     run_world(seed, 1 + static_cast<uint32_t>(seed % 40), 2);
@@ -222,7 +223,7 @@ TEST(AclProperty, LongListsMatchTheWalk) {
   }
 }
 
-// Lists that have to be cut by destination, as make_synthetic_acl makes them.
+// Lists long enough to be split by destination, from make_synthetic_acl.
 TEST(AclProperty, SyntheticListsMatchTheWalk) {
   const Dict synthetic{{"style", "random"}, {"count", 4000}, {"seed", 7}};
   std::vector<AclRule> rules = make_synthetic_acl(synthetic, "test");

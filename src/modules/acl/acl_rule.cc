@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_rule.cc - access rules from and to plain values.
+// acl_rule.cc - converts access rules from and to plain values.
 #include "modules/acl/acl_rule.h"
 
 #include <algorithm>
@@ -196,7 +196,7 @@ std::string format_acl_action(const AclAction& action) {
 Dict format_acl_rule(const AclRule& rule) {
   const AclMatch& match = rule.match;
   Dict dict{{"action", format_acl_action(rule.action)}};
-  // One of two empty prefixes has to stay: it tells the family.
+  // If both prefixes are empty, one is still written, since it shows the address family.
   if (match.src.length != 0 || (match.family != AclFamily::kAny && match.dst.length == 0)) {
     dict["src"] = format_acl_prefix(match.family, match.src);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_rule.h - what an access rule matches and does, and how users write it.
+// acl_rule.h - match and action of an access rule, and its notation.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ struct AclPorts {
   auto operator<=>(const AclPorts&) const = default;
 };
 
-// kAny: a rule without addresses, for both families.
+// kAny: a rule without addresses, which applies to both families.
 enum class AclFamily : uint8_t { kAny, kIpv4, kIpv6 };
 
 struct AclMatch {
@@ -36,17 +36,17 @@ struct AclMatch {
   AclPorts dst_ports;
   uint8_t proto = 0;
   uint8_t proto_mask = 0;  // 0 = any protocol
-  uint8_t tcp_flags = 0;   // of byte 13 of the TCP header
+  uint8_t tcp_flags = 0;   // bits of byte 13 of the TCP header
   uint8_t tcp_flags_mask = 0;
 
-  // Whether only packets with a transport header can match: no fragments but the first.
+  // True if only packets with a transport header can match, so no later fragments.
   [[nodiscard]] bool needs_ports() const {
     return !src_ports.is_any() || !dst_ports.is_any() || tcp_flags_mask != 0;
   }
   [[nodiscard]] bool is_for(AclFamily packets) const {
     return family == AclFamily::kAny || family == packets;
   }
-  // Whether every packet that `other` matches is matched by this too.
+  // True if this matches every packet that `other` matches.
   [[nodiscard]] bool covers(const AclMatch& other) const;
   auto operator<=>(const AclMatch&) const = default;
 };
@@ -54,14 +54,14 @@ struct AclMatch {
 struct AclAction {
   enum class Kind : uint8_t { kPermit, kDeny, kGate, kMark };
   Kind kind = Kind::kPermit;
-  uint32_t number = 0;  // of gate or mark
+  uint32_t number = 0;  // of the gate, or the mark
   auto operator<=>(const AclAction&) const = default;
 };
 
 struct AclRule {
   AclMatch match;
   AclAction action;
-  int32_t priority = 0;  // higher ones are looked at first; equal ones in their order
+  int32_t priority = 0;  // higher is looked at first; equal ones in list order
   std::string name;
   bool operator==(const AclRule&) const = default;
 };
@@ -69,22 +69,22 @@ struct AclRule {
 inline constexpr uint32_t kMaxAclRules = 10'000;
 inline constexpr int32_t kMaxAclPriority = 1'000'000;
 
-// All of them throw ConfigError with a place below `where`.
+// All parse functions throw ConfigError with a place below `where`.
 AclAction parse_acl_action(const Value& value, const std::string& where);
-// The fields that name what is matched; others in `dict` are not looked at.
+// Parses the match fields; ignores other entries of `dict`.
 AclMatch parse_acl_match(const Dict& dict, const std::string& where);
 AclRule parse_acl_rule(const Value& value, const std::string& where);
 std::vector<AclRule> parse_acl_rules(const List& list, const std::string& where);
 
 std::string format_acl_action(const AclAction& action);
-// In the form that parse_acl_rule takes.
+// The inverse of parse_acl_rule.
 Dict format_acl_rule(const AclRule& rule);
 
-// ClassBench filters, one a line: `@SRC DST LO : HI LO : HI PROTO/MASK [FLAGS/MASK]`. Empty lines
-// and what follows a '#' are skipped. A mistake is reported with its line.
+// Reads ClassBench filters, one per line: `@SRC DST LO : HI LO : HI PROTO/MASK [FLAGS/MASK]`. Skips
+// empty lines and comments from '#' on. Errors name the line.
 std::vector<AclRule> read_acl_file(const std::string& path, const AclAction& action);
 
-// Made up for measurements: {style: paper | script | random, count, seed}.
+// Generated for benchmarks: {style: paper | script | random, count, seed}.
 std::vector<AclRule> make_synthetic_acl(const Dict& params, const std::string& where);
 
 }  // namespace batchplane

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_source.cc - access rules in bulk: from a file of filters, or made up for measurements.
+// acl_source.cc - access lists read from a filter file or generated for benchmarks.
 #include <fstream>
 #include <map>
 #include <set>
@@ -48,8 +48,8 @@ AclPorts ports_in(std::istringstream& in, const std::string& where) {
   return make_acl_ports(*low, *high, where);
 }
 
-// ClassBench writes the flags as a 16-bit word; its generator has them in the upper byte, hand-made
-// files in the lower one. Either is taken, a mix is not.
+// ClassBench writes TCP flags as a 16-bit word; its generator uses the upper byte, hand-written
+// files the lower one. Either is accepted, but not both in one mask.
 void set_flags(AclMatch& match, MaskedNumber flags, const std::string& where) {
   if (flags.mask > 0xff && (flags.mask & 0xff) == 0) {
     flags = {flags.value >> 8, flags.mask >> 8};
@@ -102,7 +102,7 @@ AclRule rule4(AclAction::Kind kind, uint8_t proto = 0) {
   return rule;
 }
 
-// The i-th /24 from 2.0.1.0 on, both as source and as destination.
+// The i-th /24 from 2.0.1.0 on, as both source and destination.
 AclRule denied_pair(uint32_t i) {
   constexpr uint32_t kPerOctet = 254;
   AclRule rule = rule4(AclAction::Kind::kDeny);
@@ -112,7 +112,8 @@ AclRule denied_pair(uint32_t i) {
   return rule;
 }
 
-// All denied pairs ahead of what is permitted: the worst case of a scan, as the papers describe it.
+// All denied pairs before the permit rules: the worst case for a linear search, as described in the
+// papers.
 std::vector<AclRule> make_paper(uint32_t count) {
   std::vector<AclRule> rules;
   for (uint32_t i = 0; i + 2 < count; ++i) rules.push_back(denied_pair(i));
@@ -121,15 +122,15 @@ std::vector<AclRule> make_paper(uint32_t count) {
   return rules;
 }
 
-// As the papers' script has it: UDP first, so that no later rule matters to it.
+// As in the papers' script: UDP first, so that later rules do not affect UDP.
 std::vector<AclRule> make_script(uint32_t count) {
   std::vector<AclRule> rules{rule4(AclAction::Kind::kPermit, net::kProtoUdp)};
   for (uint32_t i = 0; i + 1 < count; ++i) rules.push_back(denied_pair(i));
   return rules;
 }
 
-// Prefixes nest below a few hundred networks, destination ports are well-known ones or ranges, most
-// source ports are free: what filter sets of access lists look like.
+// Resembles real access lists: prefixes nested below a few hundred networks, destination ports
+// well-known or ranges, most source ports unrestricted.
 AclRule random_rule(Rng& rng) {
   static constexpr uint8_t kLengths[] = {16, 20, 24, 24, 27, 28, 30, 32, 32, 32};
   static constexpr uint16_t kPorts[] = {22,  25,   53,   80,   110,  123,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_syntax.cc - prefixes, numbers and port ranges of access rules.
+// acl_syntax.cc - parses prefixes, numbers and port ranges of access rules.
 #include "modules/acl/acl_syntax.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_tables.cc - builds the classifiers that an access list needs, and no others.
+// acl_tables.cc - builds only the classifiers that an access list needs.
 #include "modules/acl/acl_tables.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ AclTables::AclTables(const AclBook& book, const Specials& specials, const DropRe
   for (size_t i = 0; i < book.rules.size(); ++i) {
     (*slots_)[kAclFirstRuleSlot + i].fate = acl_fate_of(book.rules[i].action, denied);
   }
-  // Rules without addresses are for both families; with IPv4 rules only, no IPv6 table is built.
+  // Rules without addresses apply to both families; a list of IPv4 rules only builds no IPv6 table.
   const std::vector<uint32_t> order = book.order();
   for (const AclFamily family : {AclFamily::kIpv4, AclFamily::kIpv6}) {
     std::vector<AclEntry> all;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_tables.h - an access list as workers use it: classifiers, and what each rule does and has
-// done.
+// acl_tables.h - the worker's copy of an access list: classifiers, and the action and packet count
+// of each rule.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace batchplane {
 
-// What becomes of a packet.
+// The action on a packet.
 struct AclFate {
   enum Kind : uint16_t { kPass = 0, kMark = 1, kDrop = 2 };
   exec::GateIndex gate = 0;
@@ -33,7 +33,7 @@ struct AclSlot {
 };
 static_assert(sizeof(AclSlot) == 16);
 
-// The first slots are for packets that no rule decides on.
+// The first slots are for packets that match no rule or are not looked up.
 enum AclSpecialSlot : uint32_t {
   kAclDefaultSlot = 0,
   kAclOtherSlot,
@@ -44,33 +44,32 @@ enum AclSpecialSlot : uint32_t {
 };
 using AclSlots = std::vector<AclSlot>;
 
-// Immutable but for the counts. Built by the control thread beside the one in use.
+// Immutable except for the counts. Built by the control thread while the old tables are in use.
 class AclTables {
  public:
   using Specials = std::array<AclFate, kAclFirstRuleSlot>;
-  // Throws ConfigError when there is no memory.
-  // `may_use_classes`: short IPv4 lists are looked up through tables of classes.
+  // Throws ConfigError when there is no memory. `may_use_classes`: IPv4 lists may use class tables.
   AclTables(const AclBook& book, const Specials& specials, const DropReason& denied,
             bool may_use_classes);
 
-  // The slot of each packet. Worker.
+  // Finds the slot of each packet. Worker.
   void find(Batch& batch, uint32_t* slots) const noexcept;
 
   [[nodiscard]] AclNeeds needs() const { return needs_; }
-  // The slots of all packets of one question; 0 where no rule is for it. Worker.
+  // Finds the slots of packets of one class; 0 if no rule matches. Worker.
   void classify(AclClass question, const uint8_t* const* headers, uint32_t* slots,
                 uint32_t n) const noexcept;
   [[nodiscard]] AclSlot* slots() const { return slots_->data(); }
-  // Outlives the tables: counts are read after they are gone.
+  // Outlives the tables, since counts are read after the tables are freed.
   [[nodiscard]] const std::shared_ptr<AclSlots>& shared_slots() const { return slots_; }
-  // Which look-up serves which packets.
+  // The lookup method used for each class of packets.
   [[nodiscard]] Dict lookup_paths() const;
 
  private:
   void build(AclClass question, const std::vector<AclEntry>& entries, bool may_use_classes);
 
   AclNeeds needs_;
-  // By AclClass; at most one of the three, none without rules.
+  // Indexed by AclClass; at most one of the three is set, none if there are no rules.
   std::unique_ptr<AclClassTables> class_tables_[kAclQuestions];
   std::unique_ptr<AclClassForest> class_forests_[kAclQuestions];
   std::unique_ptr<AclClassifier> classifiers_[kAclQuestions];

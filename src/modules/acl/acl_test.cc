@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_test.cc - actions, fields and orders of access rules, odd packets, and bad input.
+// acl_test.cc - actions, fields and order of access rules, malformed packets, and bad input.
 #include <gtest/gtest.h>
 
 #include "modules/acl/acl_test_util.h"
@@ -14,7 +14,8 @@ Bytes fragment_frame(uint16_t offset_units, uint8_t proto = net::kProtoUdp) {
   return frame;
 }
 
-// IPv6 with `chain` of extension headers between the fixed header and 16 bytes of transport.
+// An IPv6 packet with `chain` of extension headers between the fixed header and 16 bytes of
+// transport header.
 Bytes ipv6_frame(uint8_t proto, uint16_t port, const Bytes& chain = {}, uint8_t first = 0) {
   constexpr uint32_t kFixedBytes = net::kEthBytes + 40;
   Bytes frame(kFixedBytes + chain.size() + 16);
@@ -133,7 +134,7 @@ TEST(Acl, ShortAndBrokenPacketsAreDroppedNeverRead) {
     Bytes small_header = make_frame();
     small_header[net::kEthBytes] = 0x44;
     EXPECT_EQ(harness.run({version, small_header}).dropped_for("acl_bad_header"), 2U);
-    // What the packet says it holds ends before the ports.
+    // The total length ends before the ports.
     Bytes claims_less = make_frame();
     net::store16(&claims_less[net::kEthBytes + net::kIpTotalLength], 22);
     EXPECT_EQ(harness.run({claims_less}).dropped_for("too_short"), reads_ports ? 1U : 0U);

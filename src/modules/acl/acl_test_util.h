@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_test_util.h - what the tests of access lists share.
+// acl_test_util.h - helpers for tests of access lists.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ inline std::string error_of(const Dict& params) {
   return "";
 }
 
-// The path of a file with this text.
+// Writes `text` to a file and returns its path.
 inline std::string write_file(const std::string& name, const std::string& text) {
   const auto path = std::filesystem::path(testing::TempDir()) / name;
   std::ofstream(path) << text;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// connection.h - the connection of a packet, whether its sender supports ECN (RFC 3168), and
+// connection.h - the connection of a packet, whether its sender supports ECN (RFC 3168), and ECN
 // marking.
-// and the mark.
 #pragma once
 
 #include "egress/aqm/fq_codel.h"
@@ -13,7 +12,7 @@ namespace batchplane {
 inline constexpr uint32_t kEcnMask = 3;
 inline constexpr uint32_t kEcnMarked = 3;  // congestion experienced
 
-// Bits of the traffic class, in its header word.
+// Shift of the ECN bits within the header word that contains the traffic class.
 inline uint32_t ecn_shift(IpKind kind) { return kind == IpKind::kIpv4 ? 0 : 4; }
 
 inline uint64_t hash_connection(Packet& pkt, const BridgedIp& place) {
@@ -23,7 +22,8 @@ inline uint64_t hash_connection(Packet& pkt, const BridgedIp& place) {
   return hash_flow4(ip, room_bytes, 0);
 }
 
-// `flow`, the connection's hash and whether its sender supports ECN, for queues with CoDel.
+// Packs `flow`, the connection's hash and whether its sender supports ECN into a word, for queues
+// with CoDel.
 inline uint32_t connection_word(Packet& pkt, uint32_t flow) {
   const BridgedIp place = bridged_ip_of(pkt);
   if (place.kind == IpKind::kNone) return egress::flow_word(flow, 0, false);
@@ -33,7 +33,7 @@ inline uint32_t connection_word(Packet& pkt, uint32_t flow) {
   return egress::flow_word(flow, hash, ecn != 0);
 }
 
-// For a packet that may be marked. Updates the IPv4 header checksum.
+// Sets CE on a packet that may be marked. Updates the IPv4 header checksum.
 inline void mark_congestion(Packet& pkt) {
   const BridgedIp place = bridged_ip_of(pkt);
   if (place.kind == IpKind::kNone) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// connection_test.cc - connections of packets, and marks that leave them whole.
+// connection_test.cc - connection hashes, and ECN marks that do not change them.
 #include "modules/egress/connection.h"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress.cc - a packet scheduler between workers and a port: each worker that sends has a mailbox, one task
-// takes from all of them and releases packets at link rate.
+// egress.cc - a packet scheduler between workers and a port: each sending worker has a mailbox; one
+// task takes packets from all mailboxes and releases them at link rate.
 //
-// in: 1   out: 1   drops: mailbox_full, egress_full, egress_too_long, egress_no_flow, egress_shed   state: the
-// packets in mailboxes and queues, carried over by apply
+// in: 1   out: 1   drops: mailbox_full, egress_full, egress_too_long, egress_no_flow, egress_shed
+// state: the packets in mailboxes and queues, carried over by apply
 #include <atomic>
 #include <utility>
 #include <vector>
@@ -40,9 +40,10 @@ const DropReason kEgressNoFlow{"egress_no_flow",
                                "the egress flow was removed while the packet was on its way",
                                "nothing to mend, unless it goes on"};
 
-// What `show` lists.
+// Maximum number of flows that `show` lists.
 constexpr size_t kMaxShownFlows = 1000;
-// What live views show of a scheduler; summing up very many flows is for those who ask.
+// Live views show this many rows, and none above kMaxLiveFlows flows, since summing those up is
+// slow.
 constexpr uint32_t kShownLive = 8;
 constexpr size_t kMaxLiveFlows = 20'000;
 
@@ -133,8 +134,9 @@ class Egress final : public Module, public FlowTree {
     const auto& old = static_cast<const Egress&>(old_module);
     if (is_of_one_make(old)) book_->inherit(*old.book_);
   }
-  // No worker runs. A scheduler of the same kind and size goes on with all that it holds; into another
-  // one packets move one by one, and what does not fit is given up with the old.
+  // No worker runs. A scheduler with the same settings, rate apart, is kept with all its packets;
+  // otherwise the packets are moved one by one, and those that do not fit are given up with the old
+  // module.
   void adopt(Module& old_module) noexcept override {
     auto& old = static_cast<Egress&>(old_module);
     bump(taken_pkts_, mailboxes_.adopt(old.mailboxes_));
@@ -168,10 +170,12 @@ class Egress final : public Module, public FlowTree {
     return settings_.capacity.pkts + mailboxes_.capacity_pkts();
   }
   [[nodiscard]] bool may_emit() const override { return false; }
-  // While the port takes nothing the backlog forms here, where weights count, and not in mailboxes.
+  // While the port accepts nothing, the backlog builds up in the queues here, where weights apply,
+  // and not in mailboxes.
   [[nodiscard]] bool absorbs() const override { return true; }
 
-  // Live: {"add" | "replace" | "delete": flows}, {"set": {rate_bps}}, "list", {"status": EgressQuestion}.
+  // Live commands: {"add" | "replace" | "delete": flows}, {"set": {rate_bps}}, "list", {"status":
+  // EgressQuestion}.
   Value command(const std::string& verb, const Value& args) override {
     if (verb == "set") {
       set_rate(args);
@@ -243,7 +247,7 @@ class Egress final : public Module, public FlowTree {
     told["now_ns"] = now_ns_.load(std::memory_order_relaxed);
     return told;
   }
-  // A scheduler of the one can go on for the other.
+  // Whether the two modules' schedulers are interchangeable: same settings but for the rate.
   [[nodiscard]] bool is_of_one_make(const Egress& old) const {
     EgressSettings as_it_was = old.settings_;
     as_it_was.rate_bps = settings_.rate_bps;
@@ -266,13 +270,13 @@ class Egress final : public Module, public FlowTree {
     bump(taken_pkts_, refusals.n);
     refusals.n = 0;
   }
-  // The worker that schedules needs no mailbox for its own packets.
+  // The scheduling worker needs no mailbox for its own packets.
   void put_directly(Context& ctx, Batch& batch, const egress::Descriptor* pkts,
                     const uint32_t* slots, uint32_t n) noexcept {
     EgressRefusals refusals;
     scheduler_->put(pkts, n, refusals);
     uint32_t n_pushed_out = 0;
-    uint32_t i = 0;  // refusals come in the order of the batch
+    uint32_t i = 0;  // refusals are in batch order
     for (uint32_t k = 0; k < refusals.n; ++k) {
       const EgressRefusals::One& one = refusals.all[k];
       note_refused(one);
@@ -288,7 +292,7 @@ class Egress final : public Module, public FlowTree {
     bump(taken_pkts_, n_pushed_out);
   }
 
-  // Whatever is inside, oldest first within each place.
+  // The next packet held anywhere, oldest first within each queue or mailbox.
   bool next_held(egress::Descriptor& pkt) noexcept {
     return scheduler_->drain(pkt) || mailboxes_.take_one(pkt);
   }
@@ -323,13 +327,14 @@ class Egress final : public Module, public FlowTree {
   EgressCounts counts_;
   EgressPromises promises_;
   bool is_idle_ = true;            // no worker runs it yet. Control thread
-  bool has_other_bounds_ = false;  // since they were told. Control thread
+  bool has_other_bounds_ = false;  // since bounds were last reported. Control thread
   const uint32_t batch_limit_pkts_;
   const std::shared_ptr<FlowTreePlace> place_;
   std::atomic<uint64_t> taken_pkts_{0};
   std::atomic<uint32_t> polling_worker_{~0U};
   std::atomic<uint64_t> now_ns_{0};  // of the last poll
-  // What a scheduler with less room did not want or keep, in an apply; and what it gives back to the old one.
+  // Packets that a smaller scheduler refused or pushed out in an apply: the new module collects
+  // them in given_back_ and swaps them into the old one's refused_.
   std::vector<Packet*> refused_;
   std::vector<Packet*> given_back_;
 };

@@ -14,7 +14,7 @@ constexpr uint32_t kMaxEditsAtOnce = 1U << 15;
 
 }  // namespace
 
-// Everything may be changed once in one command, but for what has very many flows.
+// The ring has room for an edit of everything at once, up to kMaxEditsAtOnce.
 EgressBook::EgressBook(uint32_t max_flows, uint32_t n_numbers)
     : tags_(max_flows),
       edits_(std::min(n_numbers, kMaxEditsAtOnce) + 1024),
@@ -40,7 +40,8 @@ void EgressBook::stage(const TreeChange& change, bool /*is_idle*/) {
                     "set discipline: tree");
 }
 
-// Packets are put into a flow from here on, and not since it was ordered: it has to be there first.
+// Marks the flow as known only now, not when the edit was ordered: senders put packets into it from
+// then on, so the scheduler must have it first.
 void EgressBook::carry_out(const EgressEdit& edit, EgressScheduler& scheduler) noexcept {
   const bool is_flow = edit.number < tags_.size();
   if (edit.kind == EgressEdit::Kind::kRemove) {

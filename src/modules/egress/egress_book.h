@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress_book.h - the configuration of an egress scheduler, and how changes of it reach the worker
+// egress_book.h - the configuration of an egress scheduler, and the queue of edits to the worker
 // that runs it.
 #pragma once
 
@@ -17,13 +17,13 @@
 
 namespace batchplane {
 
-// A flow, the link or an inner node, as `show` and `status` see it.
+// A flow, the link or an inner node, for `show` and `status`.
 struct EgressNode {
   static constexpr uint32_t kNone = ~0U;
 
   uint32_t number = 0;                // flows have the lowest numbers
-  uint32_t parent = kNone;            // its number; only the link has none
-  const std::string* name = nullptr;  // of inner nodes
+  uint32_t parent = kNone;            // number of the parent; only the link has none
+  const std::string* name = nullptr;  // inner nodes only
   uint32_t weight = 1;
   uint8_t priority = 0;
   uint64_t min_rate_bps = 0;
@@ -36,57 +36,58 @@ class EgressBook {
   EgressBook(const EgressBook&) = delete;
   EgressBook& operator=(const EgressBook&) = delete;
 
-  // Control thread. Adds everything given or nothing; throws ConfigError.
+  // Control thread. Adds all given entries or none; throws ConfigError.
   virtual void add(const Value& args) = 0;
   virtual void replace(const Value& args) = 0;
   virtual void remove(const Value& args) = 0;
   virtual void set_rate_bps(uint64_t rate_bps);
-  // Nodes of another module, see FlowTree; `idle`: a scheduler that no worker runs yet, which is
-  // changed at once.
+  // Nodes that belong to another module, see FlowTree. `is_idle`: no worker runs the scheduler yet,
+  // so it is changed at once.
   virtual void stage(const TreeChange& change, bool is_idle);
   virtual void settle(bool /*is_wanted*/, EgressScheduler* /*idle*/) noexcept {}
   [[nodiscard]] virtual bool is_free(uint32_t flow) const { return !is_there(flow); }
   // Calls `use` with each flow's parameters, in order of flows, until it returns false.
   virtual void each_flow(const std::function<bool(uint32_t flow, Dict said)>& use) const = 0;
   [[nodiscard]] virtual size_t n_flows() const = 0;
-  // By number.
+  // Indexed by number.
   [[nodiscard]] virtual std::vector<EgressNode> nodes() const = 0;
   // The module's current parameters.
   [[nodiscard]] virtual Dict saved_params() const = 0;
-  // By number: the longest wait of a flow, without rounds of the arbiter; nothing for unused
+  // Delay bound of each flow, indexed by number and without rounds of the arbiter; empty for unused
   // numbers.
   [[nodiscard]] virtual std::vector<egress::Bound> bounds(const EgressSettings& settings) const = 0;
-  // For a simulation: flows and nodes by number, with nothing left out.
+  // For the simulator: all flows and nodes by number.
   virtual void tell_numbers(Dict& into) const = 0;
 
-  // Any worker: the flow with this number; flow 0 if there is none, or one of another generation.
+  // Any worker. The flow with this number, or flow 0 if there is none or it has another generation.
   [[nodiscard]] uint32_t known(uint32_t number) const noexcept {
     const uint32_t flow = number & ((1U << kMarkFlowBits) - 1);
     const uint32_t tag = tag_of(generation_of_mark(number));
     return flow < tags_.size() && tags_[flow].load(std::memory_order_relaxed) == tag ? flow : 0;
   }
-  // For a packet whose flow was known: that flow, or flow 0 if it is gone.
+  // For a packet whose flow was known when it was put in: that flow, or flow 0 if it has been
+  // deleted.
   [[nodiscard]] uint32_t known_still(uint32_t flow) const noexcept {
     return is_there(flow) ? flow : 0;
   }
 
-  // Any worker: whether some queue needs the packets' connections.
+  // Any worker. Whether any queue needs the connection hash of packets.
   [[nodiscard]] bool has_connections() const noexcept {
     return has_connections_.load(std::memory_order_relaxed);
   }
 
-  // The scheduling worker, between two rounds.
+  // Applies pending edits. The scheduling worker, between two rounds.
   void carry_out(EgressScheduler& scheduler) noexcept;
-  // Before the start: configures a new scheduler completely.
+  // Configures a new scheduler completely, before the start.
   virtual void configure_all(EgressScheduler& scheduler) const = 0;
-  // For an apply: inherit() prepares take_over(); can_take_over() says whether it is possible;
-  // take_over(), while no worker runs, lets the old book's scheduler go on with this configuration.
+  // For an apply: inherit() prepares; can_take_over() says whether the takeover is possible;
+  // take_over(), while no worker runs, reconfigures the old book's scheduler to this configuration.
   virtual void inherit(const EgressBook& /*old*/) {}
   [[nodiscard]] virtual bool can_take_over() const { return true; }
   virtual void take_over(EgressScheduler& scheduler, EgressBook& old) noexcept = 0;
 
  protected:
-  // Flows have numbers below max_flows, other nodes from there on.
+  // Flows are numbered below max_flows, other nodes from there on.
   EgressBook(uint32_t max_flows, uint32_t n_numbers);
 
   [[nodiscard]] uint32_t max_flows() const { return static_cast<uint32_t>(tags_.size()); }
@@ -97,15 +98,15 @@ class EgressBook {
   void set_has_connections() { has_connections_.store(true, std::memory_order_relaxed); }
   void leave(uint32_t number) noexcept;
   void leave_like(const EgressBook& old) noexcept;
-  // No packet of it waits any more.
+  // The flow was deleted and none of its packets are queued any more.
   [[nodiscard]] bool has_flow_left(uint32_t flow) const {
     return tags_[flow].load(std::memory_order_relaxed) == kNoTag;
   }
-  // The flow or node has left; its number may be used again.
+  // Called when a deleted flow or node has left; its number may be reused.
   virtual void has_left(uint32_t /*number*/) noexcept {}
 
  private:
-  // Tag of an existing flow: its marks' generation + 1.
+  // Tag of an existing flow: the generation of its marks, plus 1.
   static constexpr uint16_t kNoTag = 0;
   static constexpr uint16_t kLeavingTag = 0xffff;
   static constexpr uint16_t tag_of(uint32_t generation) {
@@ -121,12 +122,12 @@ class EgressBook {
   std::vector<std::atomic<uint16_t>> tags_;  // by flow
   std::atomic<bool> has_connections_{false};
   SpscRing<EgressEdit> edits_;
-  // Removed nodes, until their queues are empty or their children gone. Worker.
+  // Removed nodes whose queues are not yet empty or that still have children. Worker.
   std::vector<uint32_t> leaving_;
   std::vector<bool> is_leaving_;  // by number
 };
 
-// By `discipline`.
+// Creates the book for the `discipline` parameter.
 std::unique_ptr<EgressBook> make_egress_book(const Args& args, const EgressSettings& settings);
 
 }  // namespace batchplane

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress_cases.cc - inputs for fuzzing and measuring the egress scheduler.
+// egress_cases.cc - inputs for fuzzing and benchmarking the egress scheduler.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

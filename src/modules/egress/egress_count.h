@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress_count.h - counts by flow of packets sent, marked and dropped.
+// egress_count.h - sent, marked and dropped packets per flow.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ inline void bump(std::atomic<uint64_t>& count, uint64_t n) {
   count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
 }
 
-// One writer, the polling worker. A departing packet touches one cache line.
+// One writer, the polling worker. Sending a packet touches one cache line.
 struct alignas(64) EgressFlowCount {
   std::atomic<uint64_t> pkts{0};
   std::atomic<uint64_t> bytes{0};
@@ -29,15 +29,15 @@ struct alignas(64) EgressFlowCount {
 };
 static_assert(sizeof(EgressFlowCount) == 64);
 
-// Counts of all flows. Counts that other workers write, and rare ones, are apart from those that
-// each packet touches.
+// Counts of all flows. Rare events and counts written by other workers are kept apart from the
+// counters that each packet touches.
 class EgressCounts {
  public:
-  using Dropped = std::array<uint64_t, egress::kEnqueued>;  // by Enqueued
+  using Dropped = std::array<uint64_t, egress::kEnqueued>;  // indexed by Enqueued
 
   explicit EgressCounts(uint32_t flows) : flows_(flows), rare_(flows) {}
 
-  // The polling worker.
+  // For the polling worker.
   [[nodiscard]] EgressFlowCount* data() { return flows_.data(); }
   void note_refused(uint32_t flow, egress::Enqueued why) noexcept {
     switch (why) {
@@ -54,7 +54,7 @@ class EgressCounts {
         return bump_to_the_end(rare_[flow].no_flow_pkts);
     }
   }
-  // Any worker that found the flow's queue to be full.
+  // Any worker that found the flow's queue full.
   void note_early(uint32_t flow) noexcept {
     rare_[flow].early_pkts.fetch_add(1, std::memory_order_relaxed);
   }
@@ -80,7 +80,7 @@ class EgressCounts {
   }
 
  private:
-  // One writer but for `early_pkts`.
+  // One writer, except for `early_pkts`.
   struct Rare {
     std::atomic<uint64_t> early_pkts{0};
     std::atomic<uint32_t> too_long_pkts{0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress_edit.h - a change of an egress scheduler, on its way to the worker that schedules.
+// egress_edit.h - a change to an egress scheduler, sent to the worker that runs it.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace batchplane {
 
 struct EgressEdit {
-  // kPlace: a node of a tree is added, changed or moved.
+  // kPlace adds, changes or moves a node of a tree.
   enum class Kind : uint8_t { kConfigure, kPlace, kRemove, kRate } kind = Kind::kConfigure;
   uint32_t number = 0;  // of a flow or node
   uint32_t parent = 0;

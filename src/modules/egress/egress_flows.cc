@@ -39,7 +39,7 @@ std::pair<uint32_t, egress::FlowParams> parse_egress_flow(const Value& item,
   const auto under = [&](const char* key, int64_t most, uint32_t missing) {
     return static_cast<uint32_t>(int_under(item, key, 1, most, missing, where));
   };
-  // Entry times wrap after a minute.
+  // At most 10 s, since entry times wrap after a minute.
   const auto time = [&](const char* key) {
     return static_cast<uint32_t>(int_under(item, key, 0, 10'000'000, 0, where));
   };

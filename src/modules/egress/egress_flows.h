@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress_flows.h - the flows of an egress scheduler as users write them.
+// egress_flows.h - parses the flows of an egress scheduler.
 #pragma once
 
 #include <map>
@@ -16,25 +16,26 @@ inline constexpr uint32_t kMaxEgressFlows = 1U << 20;
 
 // Half of the scheduler's maximum: deleted flows keep their weight until their packets have left.
 inline constexpr uint64_t kMaxDeclaredWeightSum = egress::kMaxWeightSum / 2;
-// Throws ConfigError beyond that.
+// Throws ConfigError above kMaxDeclaredWeightSum.
 void check_weight_sum(uint64_t weight_sum, const std::string& where);
 
 // Flow number -> parameters.
 using EgressFlows = std::map<uint32_t, egress::FlowParams>;
 
 FlowNumbers flow_numbers(const Args& args);
-// What entries are parsed with.
+// Context for parsing entries.
 struct EgressFlowRules {
   explicit EgressFlowRules(const Args& args);
   FlowNumbers numbers;
   egress::FlowParams otherwise;  // defaults
-  bool has_times = false;        // calendar: flows may set delay_us and jitter_us
+  bool has_times = false;        // calendar: entries may set delay_us and jitter_us
 };
-// One entry {flow, weight, lmax_bytes, limit_pkts, delay_us, jitter_us, rate_bps}. Throws ConfigError.
+// Parses one entry {flow, weight, lmax_bytes, limit_pkts, delay_us, jitter_us, rate_bps}. Throws
+// ConfigError.
 std::pair<uint32_t, egress::FlowParams> parse_egress_flow(const Value& item,
                                                           const EgressFlowRules& rules,
                                                           const std::string& where);
-// The whole list; flow 0 is always there.
+// Parses the whole list; flow 0 always exists.
 EgressFlows parse_egress_flows(const Args& args);
 Value egress_flow_value(uint32_t flow, const egress::FlowParams& params);
 

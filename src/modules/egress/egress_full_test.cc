@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress_full_test.cc - who loses packets when a scheduler holds all that its queues may hold together.
+// egress_full_test.cc - which flows lose packets when the scheduler is at its total limit.
 #include <gtest/gtest.h>
 
 #include "modules/egress/egress_test_util.h"
@@ -9,7 +9,7 @@ namespace egress_full_test {
 
 using namespace egress_test;
 
-// One flow floods and gets nearly nothing; the others send less than their share.
+// One flow floods and loses nearly everything; the others send less than their share.
 PipelineSpec one_flooding(uint32_t n_workers, uint32_t room_pkts, uint32_t flood = 0) {
   List flows;
   for (uint32_t f = 0; f < kFlows; ++f) {
@@ -34,7 +34,7 @@ std::vector<int64_t> refused(EngineRig& rig) {
   return all;
 }
 
-// Over mailboxes, and past them on the only worker.
+// Through mailboxes, and without them on a single worker.
 TEST(EgressFull, AFloodThatHoldsAllTheRoomGivesWayToOthers) {
   for (const uint32_t n_workers : {3U, 1U}) {
     EngineRig rig(one_flooding(n_workers, 64), 65'536);
@@ -49,7 +49,7 @@ TEST(EgressFull, AFloodThatHoldsAllTheRoomGivesWayToOthers) {
       EXPECT_GE(all[f], 199U) << f;  // of 200
       EXPECT_EQ(none[f], 0) << f;
     }
-    // The same is told by reason.
+    // Drops by reason agree.
     Value rows = rig.engine().graph().at("egress").module->command("status", Dict{})["rows"];
     for (const Value& row : rows.as_list()) {
       if (row.has("flow") && row["flow"].as_int() == 0) {
@@ -60,7 +60,7 @@ TEST(EgressFull, AFloodThatHoldsAllTheRoomGivesWayToOthers) {
   }
 }
 
-// An apply with less room takes from the flood, too.
+// An apply with a smaller limit drops from the flooding flow, too.
 TEST(EgressFull, LessRoomInAnApplyIsTakenFromTheLongest) {
   PipelineSpec spec = one_flooding(1, 2000);
   for (ModuleSpec& module : spec.modules) {
@@ -93,7 +93,8 @@ TEST(EgressFull, LessRoomInAnApplyIsTakenFromTheLongest) {
   rig.expect_pool_whole(rig.balanced());
 }
 
-// A flow that is deleted while it holds all the room gives way, too; what else comes as it is flow 0's.
+// A deleted flow that holds all the room gives way, too; packets sent to it afterwards belong to
+// flow 0.
 TEST(EgressFull, ADeletedFlowGivesWayToOthers) {
   EngineRig rig(one_flooding(1, 64, 2), 65'536);
   Module& egress = *rig.engine().graph().at("egress").module;

@@ -11,7 +11,7 @@
 namespace batchplane {
 namespace {
 
-// Of a tree: with rates of their own, and not of a node above.
+// Of a tree: flows with rates of their own, as opposed to a parent's.
 constexpr uint32_t kMaxShapedFlows = 1U << 17;
 
 std::vector<std::string> discipline_names() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress_params.h - what the egress scheduler may be told in a pipeline.
+// egress_params.h - parameters of the egress scheduler.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ namespace batchplane {
 
 std::vector<ParamSpec> egress_params();
 EgressSettings egress_settings(const Args& args);
-// For a simulation (docs/simulator.md).
+// For the simulator (docs/simulator.md).
 Dict egress_numbers(const EgressSettings& settings);
-// Throws ConfigError for a rate that no link can have.
+// Throws ConfigError for a rate out of range.
 uint64_t checked_egress_rate(uint64_t rate_bps, const std::string& where);
 
 }  // namespace batchplane

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress_promises.h - the delay bounds that an egress scheduler promises to the pipeline's flows. A
-// sample of the packets tells which of its own flows these belong to.
+// egress_promises.h - the delay bounds that an egress scheduler guarantees to the pipeline's flows.
+// Sampled packets map those to the scheduler's own flows.
 #pragma once
 
 #include <atomic>
@@ -26,8 +26,8 @@ class EgressPromises {
     }
   }
 
-  // A sending worker: one packet of a batch belongs to `flow` here; its path state tells the
-  // pipeline's flow.
+  // Any sending worker: a sampled packet of a batch belongs to `flow` of this scheduler; its path
+  // state identifies the pipeline's flow.
   void note(uint32_t worker, Packet& pkt, uint32_t flow) noexcept {
     const uint16_t state = pkt.meta().path_state;
     if (state >= kStates) [[unlikely]]
@@ -38,14 +38,14 @@ class EgressPromises {
     if (last == 0 || key(last - 1) < key(flow)) seen.store(flow + 1, std::memory_order_relaxed);
   }
 
-  // Control thread, as is all that follows: flows have other bounds from here on.
+  // Sets new bounds. This and all functions below: control thread.
   void set(std::vector<egress::Bound> bounds) {
     bounds_ = std::move(bounds);
     for (size_t f = 0; f < bounds_.size(); ++f) {
       keys_[f].store(static_cast<float>(bounds_[f].total_ns()), std::memory_order_relaxed);
     }
   }
-  // For each path state of packets since the last call, the flow with the longest bound.
+  // For each path state seen since the last call, reports the flow with the longest bound.
   void take(const EgressCounts& counts, const EgressScheduler& scheduler, uint32_t batch_pkts,
             const std::function<void(uint16_t state, const exec::EgressPromise&)>& use) {
     for (std::vector<std::atomic<uint32_t>>& worker : workers_) {
@@ -60,7 +60,7 @@ class EgressPromises {
   }
 
  private:
-  // Of flows declared in a pipeline, far more than any has.
+  // Path states of flows declared in a pipeline; far more than any pipeline has.
   static constexpr uint32_t kStates = 4096;
 
   [[nodiscard]] float key(uint32_t flow) const noexcept {
@@ -78,9 +78,9 @@ class EgressPromises {
   }
 
   std::vector<egress::Bound> bounds_;     // by flow, without rounds of the arbiter
-  std::vector<std::atomic<float>> keys_;  // in ns, for workers to compare
-  std::vector<uint64_t> lasts_;           // packets refused, at the last call of take()
-  // By worker and path state: a flow + 1; 0: none.
+  std::vector<std::atomic<float>> keys_;  // the bounds in ns, for workers to compare
+  std::vector<uint64_t> lasts_;           // refused packets at the last call of take()
+  // By worker and path state: flow + 1; 0: none seen.
   std::vector<std::vector<std::atomic<uint32_t>>> workers_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress_scheduler.h - an arbiter of any discipline behind one interface: one virtual call per
+// egress_scheduler.h - one interface to the arbiters of all disciplines: one virtual call per
 // batch, not per packet.
 #pragma once
 
@@ -22,7 +22,7 @@ inline Packet* packet_of(const egress::Descriptor& pkt) {
   return reinterpret_cast<Packet*>(pkt.handle());  // NOLINT(performance-no-int-to-ptr)
 }
 
-// Packets that the discipline refused or pushed out (kPushedOut), for the caller to drop.
+// Packets that the discipline refused or pushed out (kPushedOut); the caller drops them.
 struct EgressRefusals {
   static constexpr uint32_t kMax = 256;
   struct One {
@@ -34,36 +34,37 @@ struct EgressRefusals {
   One all[kMax];
 };
 
-// Owner: the worker that polls; before the start and after the end the control thread.
+// Owner: the polling worker; before the start and after the end the control thread.
 class EgressScheduler {
  public:
   virtual ~EgressScheduler() = default;
 
-  // Applies a checked edit. False: the flow or node to remove still has packets or children.
+  // Applies a checked edit. Returns false if the flow or node to remove still has packets or
+  // children.
   virtual bool edit(const EgressEdit& edit) noexcept = 0;
 
-  // Sets the time before packets are taken.
+  // Sets the current time; call before taking packets.
   virtual void begin_round(uint64_t now_ns) noexcept = 0;
-  // Takes packets from one mailbox while there is room to refuse all of them.
+  // Takes packets from one mailbox as long as `refusals` has room for all of them.
   virtual void take(egress::BatchMailbox& mailbox, EgressRefusals& refusals) noexcept = 0;
-  // Releases the packets that the link has time for until now, at most `max`.
+  // Releases at most `max` packets that the link can send by now.
   virtual uint32_t release(uint64_t now_ns, Packet** pkts, uint32_t max,
                            EgressFlowCount* counts) noexcept = 0;
-  // Packets that queues have dropped since the last call, for the caller to drop.
+  // Packets that queues have dropped since the last call; the caller drops them.
   virtual void take_shed(EgressRefusals& refusals) noexcept = 0;
-  // Any worker: whether it may drop packets of a flow itself.
+  // Any worker. Tells whether a worker may drop packets of a flow itself.
   [[nodiscard]] virtual const egress::Backpressure& backpressure() const noexcept = 0;
-  // Puts in packets without a mailbox.
+  // Enqueues packets directly, without a mailbox.
   virtual void put(const egress::Descriptor* pkts, uint32_t n,
                    EgressRefusals& refusals) noexcept = 0;
-  // The next packet regardless of the link; false if there is none.
+  // Takes the next packet regardless of the link rate; returns false if there is none.
   virtual bool drain(egress::Descriptor& pkt) noexcept = 0;
 
   [[nodiscard]] virtual uint32_t backlog_pkts() const noexcept = 0;
   // Any thread.
   [[nodiscard]] virtual uint32_t backlog_pkts(uint32_t flow) const noexcept = 0;
   [[nodiscard]] virtual uint32_t backlog_bytes(uint32_t flow) const noexcept = 0;
-  // False: only packets are counted.
+  // False: the discipline counts only packets.
   [[nodiscard]] virtual bool tells_bytes() const noexcept = 0;
 };
 
@@ -73,11 +74,11 @@ inline constexpr const char* kCalendarDiscipline = "calendar";
 struct EgressSettings {
   std::string discipline;
   egress::Capacity capacity;
-  // Of a tree: inner nodes with the link, flows that may have rates, and the longest packet.
+  // Tree only: inner nodes including the link, flows that may have rates, and the longest packet.
   uint32_t inner_nodes = 1;
   uint32_t shaped_flows = 0;
   uint32_t lmax_bytes = 0;
-  uint32_t connections = 0;  // and those in queues with CoDel
+  uint32_t connections = 0;  // connections in queues with CoDel
   egress::CodelParams codel;
   uint64_t pie_target_ns = 0;
   uint64_t rate_bps = 0;
@@ -86,7 +87,7 @@ struct EgressSettings {
   bool operator==(const EgressSettings&) const = default;
 };
 
-// nullptr for an unknown discipline.
+// Returns nullptr for an unknown discipline.
 std::unique_ptr<EgressScheduler> make_egress_scheduler(const EgressSettings& settings);
 
 }  // namespace batchplane

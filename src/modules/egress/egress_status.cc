@@ -13,9 +13,10 @@ namespace {
 
 constexpr uint32_t kNowhere = ~0U;
 constexpr uint32_t kMostRows = 100'000;
-// Of so many flows what was read is kept: what a node tells is then the sum of what its flows do.
+// Up to this many flows, readings are stored, so that a node shows exactly the sum of the flows
+// shown.
 constexpr uint32_t kMostKept = 4096;
-// By Enqueued.
+// Indexed by Enqueued.
 constexpr std::array<const char*, egress::kEnqueued> kReasons{
     "", "egress_full", "egress_too_long", "egress_no_flow", "egress_shed", "egress_full"};
 
@@ -88,7 +89,7 @@ void EgressStatus::link_children() {
   }
 }
 
-// Into each node what the flows below it have.
+// Adds each flow's reading to all nodes above it.
 void EgressStatus::sum_up() {
   inner_.resize(nodes_.size() - first_inner_);
   levels_.assign(nodes_.size(), 0);
@@ -134,7 +135,7 @@ uint32_t EgressStatus::index_of(const std::string& node) const {
                     "`show egress` tells those below the link");
 }
 
-// All that lies below, each node before its children.
+// All nodes below `top`, each before its children.
 std::vector<uint32_t> EgressStatus::below(uint32_t top) const {
   std::vector<uint32_t> all;
   for (uint32_t at = first_child_[top]; at != kNowhere;) {
@@ -152,7 +153,7 @@ std::vector<uint32_t> EgressStatus::below(uint32_t top) const {
   return all;
 }
 
-// The first `limit` of those that have had packets of late, the worst first.
+// Those with recent packets or a backlog, the worst first, at most `limit`.
 std::vector<uint32_t> EgressStatus::worst(std::vector<uint32_t> among,
                                           const EgressQuestion& question) const {
   std::vector<std::pair<Badness, uint32_t>> ranked;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress_status.h - the status of an egress scheduler's flows and nodes: rates promised and
-// achieved, and backlog. It shows a small subtree completely and of a large one the worst rows.
+// egress_status.h - the status of an egress scheduler's flows and nodes: guaranteed and achieved
+// rates, and backlog. A small subtree is shown completely, of a large one only the worst rows.
 #pragma once
 
 #include <functional>
@@ -12,14 +12,14 @@
 
 namespace batchplane {
 
-// A `status` command.
+// The arguments of a `status` command.
 struct EgressQuestion {
   std::string node;               // empty: the link
-  uint32_t limit = 40;            // rows of flows, and of nodes
+  uint32_t limit = 40;            // rows of flows, and rows of nodes
   bool by_wait = false;           // rank by waiting time instead of backlog
-  std::vector<uint32_t> numbers;  // only these rows; empty: choose
+  std::vector<uint32_t> numbers;  // only these rows; empty: the worst
 };
-// {node, limit, by, numbers}. Throws ConfigError.
+// Parses {node, limit, by, numbers}. Throws ConfigError.
 EgressQuestion parse_egress_question(const Value& args);
 
 // Control thread, while workers run.
@@ -28,11 +28,11 @@ class EgressStatus {
   EgressStatus(const EgressBook& book, const EgressScheduler& scheduler,
                const EgressCounts& counts);
 
-  // Throws ConfigError for a node that is not there.
+  // Throws ConfigError for an unknown node.
   [[nodiscard]] Dict answer(const EgressQuestion& question) const;
 
  private:
-  // Of a flow, or of all flows below a node.
+  // Of a flow, or summed over all flows below a node.
   struct Reading {
     uint64_t pkts = 0;
     uint64_t bytes = 0;
@@ -44,7 +44,7 @@ class EgressStatus {
 
     void add(const Reading& other);
   };
-  // How bad it is; larger is worse.
+  // Sort key of rows; larger is worse.
   using Badness = std::pair<uint64_t, uint64_t>;
 
   void link_children();
@@ -60,15 +60,15 @@ class EgressStatus {
 
   const EgressScheduler& scheduler_;
   const EgressCounts& counts_;
-  std::vector<EgressNode> nodes_;      // flows, the link, inner nodes
-  uint32_t first_inner_ = 0;           // the link's place
-  std::vector<uint32_t> place_;        // by number
-  std::vector<uint32_t> first_child_;  // by place
+  std::vector<EgressNode> nodes_;      // flows, then the link, then inner nodes
+  uint32_t first_inner_ = 0;           // index of the link
+  std::vector<uint32_t> place_;        // index in nodes_, by number
+  std::vector<uint32_t> first_child_;  // by index in nodes_
   std::vector<uint32_t> next_sibling_;
   std::vector<uint32_t> levels_;
-  std::vector<uint64_t> weights_;  // of its siblings and itself, of one priority
-  std::vector<Reading> inner_;     // by place - first_inner_
-  std::vector<Reading> flows_;     // by place, of links with few
+  std::vector<uint64_t> weights_;  // sum over its siblings of the same priority, including itself
+  std::vector<Reading> inner_;     // by index - first_inner_
+  std::vector<Reading> flows_;     // by index, if there are at most kMostKept flows
 };
 
 }  // namespace batchplane

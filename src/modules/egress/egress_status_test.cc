@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress_status_test.cc - what operators are told of flows and nodes, against what went in and out.
+// egress_status_test.cc - the status of flows and nodes, compared with the packets that went in and
+// out.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -51,7 +52,7 @@ TEST(EgressCounts, KeepsFlowsAndReasonsApart) {
   for (uint32_t k = 0; k < reasons.size(); ++k) {
     for (uint32_t n = 0; n <= k; ++n) counts.note_refused(1, reasons[k]);
   }
-  counts.note_early(1);  // is another way to find the queue full
+  counts.note_early(1);  // the other way to count a full queue
   counts.note_early(2);
   const EgressCounts::Dropped dropped = counts.dropped_pkts(1);
   for (uint32_t k = 0; k < reasons.size(); ++k) {
@@ -79,7 +80,7 @@ TEST(EgressStatus, TellsASmallTreeWhole) {
   EXPECT_DOUBLE_EQ(rows[1]["share"].as_double(), 0.5);
 }
 
-// A node has what its flows have, and all of it is what the engine has counted.
+// A node shows the sum of its flows, and the total agrees with the engine's counts.
 TEST(EgressStatus, AddsUpWhatFlowsHave) {
   EngineRig rig(three_direct_senders(tree_params()), 65'536);
   rig.loop(50'000, 1000);
@@ -94,17 +95,17 @@ TEST(EgressStatus, AddsUpWhatFlowsHave) {
   EXPECT_EQ(rows[0]["pkts"].as_int(), static_cast<int64_t>(snapshot.balance.sent_pkts));
   EXPECT_EQ(rows[0]["drops"]["egress_full"].as_int(),
             static_cast<int64_t>(snapshot.balance.dropped_pkts));
-  // Queues are 100 longest packets long, and senders are told of room a few packets at once.
+  // Queues hold 100 packets of maximum length; senders learn of free room a few packets at a time.
   EXPECT_GT(rows[5]["backlog_bytes"].as_int(), 80'000);
   EXPECT_LE(rows[5]["backlog_bytes"].as_int(), 110'000);
   EXPECT_EQ(rows[5]["backlog_bytes"].as_int(), rows[5]["backlog_pkts"].as_int() * 1000);
-  // At 25 Mbit/s that takes 25 to 35 ms.
+  // Draining this backlog at 25 Mbit/s takes 25 to 35 ms.
   EXPECT_GE(rows[5]["sojourn_p50_ns"].as_int(), 25'000'000);
   EXPECT_LE(rows[5]["sojourn_p50_ns"].as_int(), 70'000'000);
   EXPECT_LT(rows[1]["sojourn_p99_ns"].as_int(), rows[5]["sojourn_p50_ns"].as_int());
 }
 
-// A flow that sends nothing more is told as it stands, although nothing of it leaves.
+// The backlog of a starved flow is reported although none of its packets are sent.
 TEST(EgressStatus, TellsABacklogOfWhichNothingLeaves) {
   Dict params = tree_params();
   List flows = params["flows"].as_list();
@@ -129,7 +130,7 @@ TEST(EgressStatus, TellsTheWorstOfALargeTree) {
   EXPECT_EQ(told["n_flows"].as_int(), 3);
   EXPECT_EQ(told["n_nodes"].as_int(), 2);
   EXPECT_EQ(names(told), (Names{"link", "tower", "2", "1"}));
-  // The same rows once more, whatever has become of their order.
+  // Asking for the same rows by number keeps them even if the ranking has changed.
   List numbers;
   for (const Value& row : told["rows"].as_list()) numbers.push_back(row["number"]);
   EXPECT_EQ(names(status(rig, {{"numbers", numbers}})), names(told));
@@ -158,7 +159,8 @@ TEST(EgressStatus, RefusesWhatIsNotThere) {
   EXPECT_THROW(status(rig, {{"what", 1}}), ConfigError);
 }
 
-// Percentiles are ends of ranges: never below the true one, and less than twice as much.
+// Percentiles are upper ends of histogram buckets: above the exact value, and at most twice as
+// large.
 TEST(RecentWaits, BracketsPercentiles) {
   Rng rng(7);
   RecentWaits waits;

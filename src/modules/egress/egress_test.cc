@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress_test.cc - the scheduler within an engine: shares, live changes, every packet accounted for.
+// egress_test.cc - the scheduler within an engine: shares, live changes, and all packets accounted
+// for.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -22,7 +23,7 @@ TEST(Egress, GivesEachFlowItsShareOfTheLink) {
     const uint64_t from_ns = rig.now_ns;
     rig.loop(100'000, 1000);
     const std::vector<uint64_t> after = released(rig);
-    // 1000 bytes at a byte per nanosecond.
+    // 1000-byte packets at one byte per nanosecond.
     const double total = static_cast<double>(rig.now_ns - from_ns) / 1000;
     EXPECT_NEAR(static_cast<double>(after[0] - before[0]) / total, 0.8, 0.005) << discipline;
     EXPECT_NEAR(static_cast<double>(after[1] - before[1]) / total, 0.1, 0.005) << discipline;
@@ -44,7 +45,7 @@ TEST(Egress, TimesAreForTheCalendarAlone) {
   }
 }
 
-// Each flow's packets stay as long as it says, and nothing is lost.
+// Packets are held for the delay of their flow, and none are lost.
 TEST(Egress, HoldsPacketsForTheTimeOfTheirFlow) {
   Dict params = eight_to_one("calendar");
   params["rate_bps"] = 0;
@@ -109,14 +110,15 @@ TEST(Egress, TakesFromSeveralWorkersThroughDoors) {
   const std::vector<uint64_t> all = released(rig);
   EXPECT_NEAR(static_cast<double>(all[0]), 8 * static_cast<double>(all[1]), 2000);
   EXPECT_NEAR(static_cast<double>(all[2]), static_cast<double>(all[1]), 300);
-  // A flow's packets are known by the door that they came through.
+  // The engine attributes packets to flows by the door they came through.
   const Snapshot snapshot = rig.balanced();
   for (uint32_t f = 0; f < kFlows; ++f) EXPECT_EQ(snapshot.flows[f].total.pkts, all[f]) << f;
   EXPECT_EQ(snapshot.flows[kFlows].total.pkts, 0U);
   rig.expect_pool_whole(snapshot);
 }
 
-// Threads of w0 and w1 send; whichever of them finds w2 free runs the scheduler and what follows it.
+// The threads of w0 and w1 send; whichever of them finds w2 free runs the scheduler and the modules
+// behind it.
 TEST(Egress, IsRunByWhicheverWorkerHasTime) {
   const uint64_t pkts_each = 30'000;
   PipelineSpec spec = three_direct_senders({{"rate_bps", 0}, {"mailbox_pkts", 256}});
@@ -139,7 +141,7 @@ TEST(Egress, IsRunByWhicheverWorkerHasTime) {
   rig.expect_pool_whole(end);
 }
 
-// Behind the scheduler a queue to another worker, which takes nothing for a while.
+// The scheduler is followed by a queue to another worker that takes nothing for a while.
 TEST(Egress, KeepsSharesWhileWhatFollowsIsFull) {
   PipelineSpec spec = three_direct_senders(eight_to_one("qfq"));
   spec.workers.push_back({"w3", -1});
@@ -180,7 +182,7 @@ TEST(Egress, ADoorThatIsClosedByAnApplyLosesNothing) {
   const uint64_t held = rig.balanced().balance.held_pkts;
   EXPECT_GT(held, 0U);
   const uint64_t dropped = rig.balanced().balance.dropped_pkts;
-  // All senders on one worker now, so one mailbox is no more.
+  // All senders move to one worker, so one mailbox disappears.
   PipelineSpec spec = three_direct_senders(eight_to_one("drr"), 3);
   spec = without_doors(spec);
   for (ModuleSpec& module : spec.modules) {
@@ -195,7 +197,7 @@ TEST(Egress, ADoorThatIsClosedByAnApplyLosesNothing) {
   EXPECT_EQ(after.balance.dropped_pkts, dropped);
   rig.loop(100, 1000);
   rig.expect_pool_whole(rig.balanced());
-  // And back.
+  // And back to two.
   rig.engine().apply(rig.build(three_direct_senders(eight_to_one("drr"))));
   rig.loop(20'000, 1000);
   rig.expect_pool_whole(rig.balanced());
@@ -222,7 +224,7 @@ TEST(Egress, ChangesAllFlowsOfACommandOrNone) {
   EXPECT_THROW(egress.command("delete", List{Dict{{"flow", 2}}, Dict{{"flow", 9}}}), ConfigError);
   EXPECT_THROW(egress.command("add", List{Dict{{"flow", 7}}, Dict{{"flow", 7}}}), ConfigError);
   EXPECT_EQ(egress.show()["flows"].as_list().size(), 3U);
-  // A thousand at once, deleted and added again while they leave.
+  // Adds a thousand flows at once, deletes them and adds them again while they are leaving.
   List many;
   for (uint32_t f = 3; f < 1000; ++f) many.push_back(Dict{{"flow", f}});
   for (uint32_t round = 0; round < 3; ++round) {
@@ -278,7 +280,7 @@ TEST(Egress, LetsADeletedFlowsPacketsOut) {
   rig.loop(100'000, 1000);
   const Snapshot snapshot = rig.balanced();
   rig.expect_pool_whole(snapshot);
-  // Its packets belong to flow 0 now, and its number can be used again.
+  // Its packets belong to flow 0 now, and its number can be reused.
   egress.command("add", Dict{{"flow", 2}, {"weight", 5}});
   rig.loop(1000, 1000);
   rig.balanced();
@@ -292,11 +294,11 @@ TEST(Egress, LetsADeletedFlowsPacketsOut) {
 TEST(Egress, CarriesEverythingOverAnApply) {
   EngineRig rig(three_senders(eight_to_one("qfq_plus")), 131'072);
   rig.loop(20'000, 1000);
-  // The same kind: what it holds stays where it is, in its order.
+  // The same discipline: its packets stay in place and in order.
   rig.engine().apply(rig.build(three_senders(eight_to_one("qfq_plus"))));
   rig.loop(100, 1000);
   rig.expect_pool_whole(rig.balanced());
-  // Another discipline, and less room: what does not fit is counted.
+  // Another discipline and a smaller limit: packets that do not fit are counted.
   Dict smaller = eight_to_one("drr");
   smaller["total_limit_pkts"] = 100;
   rig.engine().apply(rig.build(three_senders(smaller)));

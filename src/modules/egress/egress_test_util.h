@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress_test_util.h - pipelines in which three flows meet at a scheduler.
+// egress_test_util.h - pipelines in which three flows share a scheduler.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ inline constexpr uint32_t kFlows = 3;
 
 inline std::string nth(const std::string& name, uint32_t i) { return name + std::to_string(i); }
 
-// Each flow from a source of its own, on workers 0 and 1, through a queue; the scheduler on worker 2.
+// Each flow has its own source, on worker 0 or 1, and a queue; the scheduler is on worker 2.
 inline PipelineSpec three_senders(Dict egress, uint32_t n_workers = 3) {
   PipelineSpec spec;
   for (uint32_t w = 0; w < n_workers; ++w) spec.workers.push_back({nth("w", w), -1});

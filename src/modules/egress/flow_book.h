@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// flow_book.h - the flows of a scheduler in which all stand side by side.
+// flow_book.h - the flows of a scheduler without a hierarchy.
 #pragma once
 
 #include <string>

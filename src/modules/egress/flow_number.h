@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// flow_number.h - how users write which flow they mean: a number, or a pair of VLANs.
+// flow_number.h - parses flow numbers: a number, or a pair of VLANs.
 #pragma once
 
 #include <charconv>
@@ -18,10 +18,10 @@ inline uint32_t vlan_flow(uint32_t outer, uint32_t inner, uint32_t inner_vlans) 
 }
 
 struct FlowNumbers {
-  uint32_t max_flows = 0;    // numbers are below this
-  uint32_t inner_vlans = 0;  // 0: there are no pairs
+  uint32_t max_flows = 0;    // all numbers are below this
+  uint32_t inner_vlans = 0;  // 0: no pairs
 
-  // "12", or "100/7" where flows are pairs. Throws ConfigError.
+  // Parses "12", or "100/7" where flows are pairs. Throws ConfigError.
   [[nodiscard]] uint32_t parse_text(std::string_view text, const std::string& where) const {
     uint64_t outer = 0;
     uint64_t inner = 0;

@@ -17,7 +17,8 @@
 namespace batchplane {
 namespace {
 
-constexpr std::array kRules{"mark", "dscp", "vrf", "interface", "vlan", "qfi", "hash"};  // by By
+constexpr std::array kRules{"mark", "dscp", "vrf", "interface",
+                            "vlan", "qfi",  "hash"};  // indexed by By
 
 uint32_t dscp_flow_of(Packet& pkt) noexcept {
   const IpKind kind = ip_kind_of(pkt);
@@ -35,7 +36,7 @@ uint32_t vlan_flow_of(Packet& pkt, uint32_t inner_vlans) noexcept {
   return inner < inner_vlans ? vlan_flow(outer, inner, inner_vlans) : 0;
 }
 
-// Of the GTP-U message around a user's packet.
+// The QFI of the GTP-U header around a user packet.
 uint32_t qfi_of(Packet& pkt) noexcept {
   const BridgedIp outer = bridged_ip_of(pkt);
   if (outer.kind == IpKind::kNone) return 0;

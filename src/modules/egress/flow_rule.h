@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// flow_rule.h - the number of a packet's flow, by what its users choose. The worker that sends reads the packet.
+// flow_rule.h - maps a packet to its flow number by the rule configured. Runs on the sending
+// worker.
 #pragma once
 
 #include <string>
@@ -14,7 +15,8 @@ class FlowRule {
  public:
   explicit FlowRule(const Args& args);
 
-  // 0 where a packet has none, and for mark 0. A mark's generation stands above kMarkFlowBits.
+  // Returns 0 if the packet has none, and for mark 0. A mark's generation is in the bits above
+  // kMarkFlowBits.
   [[nodiscard]] uint32_t number_of(Packet& pkt) const noexcept;
 
   [[nodiscard]] bool is_by_mark() const { return by_ == By::kMark; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// flow_rule_test.cc - which flow a packet is of, and how users write it.
+// flow_rule_test.cc - the flow of a packet under each rule, and the notation of flow numbers.
 #include "modules/egress/flow_rule.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ Bytes twice_tagged(uint16_t outer, uint16_t inner) {
   return tagged(tagged(make_frame(), inner), outer, 0x88a8);
 }
 
-// UDP in IPv4 with a GTP-U message: a session container with this QFI, or none for 64.
+// A UDP packet in IPv4 with a GTP-U header: a PDU session container with this QFI, or none for 64.
 Bytes gtpu_frame(uint8_t qfi, uint16_t port = 2152) {
   const bool has_qfi = qfi < 64;
   Bytes message{static_cast<uint8_t>(has_qfi ? 0x34 : 0x30), 255, 0, 0, 0, 0, 0, 7};
@@ -74,7 +74,7 @@ TEST_F(FlowRuleTest, OuterVlan) {
   EXPECT_EQ(flow_of(by_vlan, Bytes(14, 0)), 0U);
 }
 
-// Of a tag that the frame ends in nothing is read.
+// A tag cut off by the end of the frame is not read.
 TEST_F(FlowRuleTest, TagsThatAreCutShort) {
   Bytes frame = twice_tagged(100, 7);
   for (uint32_t len = 0; len < 22; ++len) {
@@ -99,7 +99,7 @@ TEST_F(FlowRuleTest, QosFlowOfTheMessageAround) {
   EXPECT_EQ(flow_of(by_qfi, gtpu_frame(64)), 0U);
   EXPECT_EQ(flow_of(by_qfi, gtpu_frame(9, 2153)), 0U);
   EXPECT_EQ(flow_of(by_qfi, make_frame()), 0U);
-  // Cut anywhere it is of no flow, or of its own.
+  // A packet truncated anywhere belongs to flow 0.
   const Bytes whole = gtpu_frame(9);
   for (size_t bytes = net::kEthBytes; bytes < whole.size(); ++bytes) {
     EXPECT_EQ(flow_of(by_qfi, Bytes(whole.begin(), whole.begin() + static_cast<int64_t>(bytes))),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // recent_waits.h - waiting times of a queue's recent packets: a histogram of one-byte counts, all
-// halved when one is full. So it reflects the last few hundred packets, older ones ever less.
+// halved when one is full. It reflects the last few hundred packets, older ones with decreasing
+// weight.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,8 @@ namespace batchplane {
 
 class RecentWaits {
  public:
-  // Below 1024 ns, then each up to twice as long as the one before; the last has no end.
+  // The first bucket ends at 1024 ns, and each further one at twice the end of the one before; the
+  // last is unbounded.
   static constexpr uint32_t kRanges = 24;
   using Sums = std::array<uint64_t, kRanges>;
 

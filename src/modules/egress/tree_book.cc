@@ -42,7 +42,7 @@ TreeBook::TreeBook(const Args& args, const EgressSettings& settings)
   load(args);
 }
 
-// Inner nodes first, because flows need them; so a file is read twice.
+// Reads a file twice: inner nodes first, because flows refer to them.
 void TreeBook::load(const Args& args) {
   const std::string in_list = args.where() + ".";
   std::vector<Staged> inner;
@@ -106,7 +106,8 @@ std::vector<TreeBook::Staged> TreeBook::parse(const Value& args) const {
   return staged;
 }
 
-// Gives all of them numbers, parents that exist, and the order in which they may be set.
+// Assigns numbers, checks that parents exist, and sorts the entries into the order in which they
+// may be set.
 void TreeBook::stage(std::vector<Staged>& staged, bool must_exist, std::vector<uint32_t>& taken) {
   find_numbers(staged, must_exist, taken);
   find_parents(staged);
@@ -322,7 +323,7 @@ void TreeBook::configure_all(EgressScheduler& scheduler) const {
   for (const uint32_t n : in_order()) scheduler.edit(place_edit(n));
 }
 
-// Not known yet what levels add up to.
+// No bounds are known yet for the sum over levels of a tree.
 std::vector<egress::Bound> TreeBook::bounds(const EgressSettings& settings) const {
   return {settings.capacity.flows, {.why_not = egress::NoBound::kNoShare}};
 }
@@ -348,7 +349,8 @@ void TreeBook::inherit(const EgressBook& old) {
   can_take_over_ = plan_.renumber_like(static_cast<const TreeBook&>(old).plan_);
 }
 
-// Inner nodes go to the link first: on their way to new parents none of them lies below itself then.
+// Moves inner nodes to the link first, so that none is placed below itself on the way to its new
+// parent.
 void TreeBook::take_over(EgressScheduler& scheduler, EgressBook& old_book) noexcept {
   const TreePlan& old = static_cast<TreeBook&>(old_book).plan_;
   take_back_numbers(static_cast<TreeBook&>(old_book).free_numbers_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// tree_book.h - the nodes of an egress tree, as declared and as changed since.
+// tree_book.h - the nodes of an egress tree, as declared and edited.
 #pragma once
 
 #include <string>
@@ -43,11 +43,11 @@ class TreeBook final : public EgressBook {
     uint32_t levels = 0;
   };
   using Before = std::pair<uint32_t, TreePlan::Node>;
-  // A change of guests on its way.
+  // A pending change of nodes that belong to another module.
   struct StagedGuests {
-    std::vector<uint32_t> numbers;  // in order
+    std::vector<uint32_t> numbers;  // in the order to set them
     std::vector<Before> before;
-    std::vector<uint32_t> taken;  // of new inner nodes
+    std::vector<uint32_t> taken;  // numbers of new inner nodes
   };
 
   void load(const Args& args);
@@ -69,7 +69,7 @@ class TreeBook final : public EgressBook {
   void note_queue(const egress::NodeParams& params);
   void take_back_numbers(SpscRing<uint32_t>& free_numbers);
   void has_left(uint32_t number) noexcept override;
-  // All but the link, parents before their children.
+  // All nodes but the link, parents before their children.
   [[nodiscard]] std::vector<uint32_t> in_order() const;
   [[nodiscard]] EgressEdit place_edit(uint32_t number) const;
   [[nodiscard]] List list(bool flows) const;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// tree_book_test.cc - a tree within an engine: rates by level, live changes, files, and what it refuses.
+// tree_book_test.cc - a tree within an engine: rates at each level, live changes, files, and
+// refused edits.
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -15,7 +16,7 @@ namespace tree_book_test {
 using egress_test::released;
 using egress_test::three_direct_senders;
 
-// Flows 0 and 1 below `home`, flow 2 beside it; a byte per nanosecond, packets of 1000 bytes.
+// Flows 0 and 1 are below `home`, flow 2 beside it; one byte per nanosecond, packets of 1000 bytes.
 Dict home_and_other(Dict more = {}) {
   Dict params{{"discipline", "tree"},
               {"rate_bps", 8'000'000'000},
@@ -81,13 +82,13 @@ TEST(EgressTree, ChangesWhileItIsFull) {
   egress.command("replace", Dict{{"flow", 1}, {"parent", "home"}, {"min_rate_bps", 1'600'000'000}});
   rig.loop(10'000, 1000);
   expect_shares(rig, {3.75, 21.25, 75});
-  // A level more, and a flow that moves below it.
+  // Adds a level, and moves a flow below it.
   egress.command("add", Dict{{"nodes", List{Dict{{"node", "site"}, {"ceil_bps", 800'000'000}},
                                             Dict{{"node", "room"}, {"parent", "site"}}}}});
   egress.command("replace", Dict{{"flow", 2}, {"parent", "room"}});
   rig.loop(10'000, 1000);
   expect_shares(rig, {3.75, 21.25, 10});
-  // Nodes change places: one goes below what was below it.
+  // Two nodes swap places: one moves below its former child.
   egress.command("replace",
                  Dict{{"nodes", List{Dict{{"node", "site"}, {"parent", "room"}},
                                      Dict{{"node", "room"}, {"ceil_bps", 1'600'000'000}}}}});
@@ -134,7 +135,7 @@ TEST(EgressTree, ChangesAllOfACommandOrNothing) {
   egress.command("replace", Dict{{"flow", 2}});
   refused("delete", Dict{{"node", "home"}}, "has something below it");
   refused("delete", List{Dict{{"flow", 1}}, Dict{{"flow", 0}}}, "flow 0 takes");
-  // Afterwards it goes on as it was.
+  // A refused edit leaves the tree as it was.
   egress.command("add", Dict{{"node", "a"}, {"parent", "home"}});
   rig.loop(10'000, 1000);
   expect_shares(rig, {37.5, 12.5, 50});
@@ -155,7 +156,7 @@ TEST(EgressTree, CarriesEverythingOverAnApply) {
   EngineRig rig(three_direct_senders(home_and_other()), 65'536);
   rig.loop(10'000, 1000);
   const Snapshot before = rig.balanced();
-  // Another tree: a node in between, one that is gone, the others renamed in another order.
+  // Another tree: a new node in between, one removed, the others in another order.
   const Dict other = home_and_other(
       {{"nodes", List{Dict{{"node", "attic"}, {"parent", "roof"}, {"ceil_bps", 800'000'000}},
                       Dict{{"node", "roof"}, {"parent", "home"}},
@@ -169,7 +170,7 @@ TEST(EgressTree, CarriesEverythingOverAnApply) {
   rig.engine().apply(rig.build(three_direct_senders(home_and_other())));
   rig.loop(10'000, 1000);
   expect_shares(rig, {37.5, 12.5, 50});
-  // Into a scheduler of another kind and back.
+  // To another discipline and back.
   rig.engine().apply(rig.build(three_direct_senders({{"discipline", "drr"}})));
   rig.loop(100, 1000);
   rig.engine().apply(rig.build(three_direct_senders(home_and_other())));
@@ -178,7 +179,7 @@ TEST(EgressTree, CarriesEverythingOverAnApply) {
   rig.expect_pool_whole(rig.balanced());
 }
 
-// As many inner nodes as there may be come and go, over applies, too.
+// Creates and deletes as many inner nodes as allowed, also across applies.
 TEST(EgressTree, NumbersOfNodesAreUsedAgain) {
   const Dict params = home_and_other({{"max_nodes", 3}});
   EngineRig rig(three_direct_senders(params), 65'536);
@@ -207,7 +208,7 @@ uint64_t shed_pkts(EngineRig& rig, const Snapshot& snapshot) {
   return 0;
 }
 
-// Its sender does not slow down, so more and more are dropped, and all are accounted for.
+// The sender does not slow down, so the drop rate rises; all packets are accounted for.
 TEST(EgressTree, KeepsDelaysShortWhereToldSo) {
   for (const char* queue : {"codel", "fq_codel", "pie"}) {
     const Dict flow2{{"flow", 2}, {"queue", queue}, {"limit_bytes", 100'000}};
@@ -220,7 +221,7 @@ TEST(EgressTree, KeepsDelaysShortWhereToldSo) {
     rig.loop(10'000, 1000);
     expect_shares(rig, {37.5, 12.5, 50});
     EXPECT_GT(shed_pkts(rig, rig.balanced()), 100U) << queue;
-    // Into another kind of queue and back, with what it holds.
+    // To another kind of queue and back, with its packets.
     scheduler_of(rig).command("replace", Dict{{"flow", 2}});
     rig.loop(100, 1000);
     const uint64_t before = shed_pkts(rig, rig.balanced());
@@ -235,7 +236,7 @@ TEST(EgressTree, KeepsDelaysShortWhereToldSo) {
   }
 }
 
-// A flow that floods has as much waiting as its rate carries in the time it may wait.
+// The backlog of a flooding flow is limited to the bytes that its rate carries in limit_us.
 TEST(EgressTree, LimitsQueuesInTime) {
   const List flows{Dict{{"flow", 0}},
                    Dict{{"flow", 1}, {"ceil_bps", 800'000'000}, {"limit_us", 500}},
@@ -274,7 +275,7 @@ TEST(EgressTree, ReadsAFile) {
   rig.loop(10'000, 1000);
   expect_shares(rig, {37.5, 12.5, 50});
   EXPECT_EQ(scheduler_of(rig).show()["flows"].as_list()[1]["limit_bytes"].as_int(), 500'000);
-  // Saved by its name as long as nothing has been changed.
+  // Saved by file name as long as nothing has been changed.
   EXPECT_EQ(scheduler_of(rig).saved_params().at("tree_file").as_string(), file.path());
   scheduler_of(rig).command("replace", Dict{{"flow", 2}, {"weight", 2}});
   const Dict saved = scheduler_of(rig).saved_params();

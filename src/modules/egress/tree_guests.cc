@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// tree_guests.cc - nodes of an egress tree that another module has in it. Part of TreeBook.
+// tree_guests.cc - nodes of an egress tree that belong to another module. Part of TreeBook.
 #include <string>
 #include <utility>
 #include <vector>

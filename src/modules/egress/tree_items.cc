@@ -18,7 +18,7 @@ constexpr int64_t kMaxRate = egress::kMaxPaceBps;
 constexpr uint32_t kMostLimitBytes = 1U << 30;
 constexpr int64_t kMostLimitUs = 60'000'000;
 
-// What every entry may say in numbers.
+// The numeric parameters of an entry.
 struct NumberKey {
   const char* name;
   int64_t least;
@@ -59,7 +59,8 @@ egress::LeafQueue queue_of(std::string_view name, const std::string& where) {
                     "fifo, codel, fq_codel or pie");
 }
 
-// So many bytes as the flow's minimum, or without one its ceiling, carries in its limit_us.
+// Sets limit_bytes to the bytes that the flow's minimum rate, or its ceiling if it has none,
+// carries in limit_us.
 void set_limit(TreeItem& item, const std::string& where) {
   if (item.limit_us == 0) return;
   egress::NodeParams& params = item.params;
@@ -121,7 +122,7 @@ int64_t number_in(std::string_view cell, const char* column, int64_t least, int6
   return value;
 }
 
-// Sets what a column of a row says.
+// Sets one parameter from a cell of a CSV row.
 using Setter = std::function<void(TreeItem& item, std::string_view cell, const std::string& where)>;
 
 Setter setter_of(std::string_view column, const FlowNumbers& numbers, const std::string& where) {

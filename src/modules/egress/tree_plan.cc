@@ -116,7 +116,7 @@ bool TreePlan::renumber_like(const TreePlan& other) {
     next.names_[there - link()] = name;
     renumbered[number] = there;
   }
-  std::vector<std::pair<uint32_t, uint32_t>> by_levels;  // of own numbers
+  std::vector<std::pair<uint32_t, uint32_t>> by_levels;  // by this plan's own numbers
   for (uint32_t n = 0; n < n_numbers(); ++n) {
     if (nodes_[n].exists && n != link()) by_levels.emplace_back(levels_of(n), n);
   }

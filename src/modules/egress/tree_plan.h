@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// tree_plan.h - an egress tree as users want it: names, parents, rates, and whether minima can be kept.
+// tree_plan.h - the configured egress tree: names, parents, rates, and whether the minimum rates
+// fit.
 #pragma once
 
 #include <string>
@@ -19,7 +20,7 @@ class TreePlan {
     egress::NodeParams params;
     uint32_t parent = 0;
     bool exists = false;
-    bool is_guest = false;   // another module's
+    bool is_guest = false;   // belongs to another module
     uint8_t generation = 0;  // of a guest's marks
 
     bool operator==(const Node&) const = default;
@@ -34,7 +35,7 @@ class TreePlan {
   [[nodiscard]] bool is_flow(uint32_t number) const { return number < max_flows_; }
   [[nodiscard]] const Node& operator[](uint32_t number) const { return nodes_[number]; }
   [[nodiscard]] const std::string& name_of(uint32_t inner) const { return names_[inner - link()]; }
-  // Of an inner node, or of the link for no name; kNoNumber when there is none.
+  // Number of an inner node, or of the link for an empty name; kNoNumber if there is none.
   [[nodiscard]] uint32_t number_of(const std::string& name) const;
   static constexpr uint32_t kNoNumber = ~0U;
   [[nodiscard]] TreeItem item_of(uint32_t number) const;
@@ -43,28 +44,28 @@ class TreePlan {
   [[nodiscard]] size_t n_flows() const { return n_flows_; }
   [[nodiscard]] size_t n_shaped_flows() const { return n_shaped_flows_; }
 
-  // Gives an inner node's name a number that nobody has. Throws ConfigError when there is none.
+  // Assigns an unused number to an inner node. Throws ConfigError if none is left.
   uint32_t take_number(const std::string& name, const std::string& where);
   void give_back_number(uint32_t inner) { unused_.push_back(inner); }
   void forget_name(uint32_t inner) { numbers_.erase(name_of(inner)); }
   // The parent must exist, and must not lie below the node.
   void set(uint32_t number, const Node& node);
 
-  // Throws ConfigError when what is guaranteed below a node, or below one that is above it, is more than
-  // its ceiling; `link_bps` 0: the link has no rate.
+  // Throws ConfigError if the rates guaranteed below this node or one of its ancestors exceed its
+  // ceiling. `link_bps` 0: the link has no rate.
   void check_minima(uint32_t number, uint64_t link_bps, const std::string& where) const;
-  // Renumbers inner nodes as another plan has those of the same names, the rest with numbers that are free there.
-  // False: there are too few. Throws nothing but std::bad_alloc.
+  // Renumbers inner nodes to match those of the same names in `other`; the rest get numbers that
+  // are unused there. Returns false if there are too few. Throws nothing but std::bad_alloc.
   bool renumber_like(const TreePlan& other);
 
  private:
   struct Inner {
     uint32_t n_children = 0;
-    uint64_t guaranteed_bps = 0;  // to its children together
+    uint64_t guaranteed_bps = 0;  // sum over its children
   };
   [[nodiscard]] Inner& of(uint32_t inner) { return inner_[inner - link()]; }
   [[nodiscard]] const Inner& of(uint32_t inner) const { return inner_[inner - link()]; }
-  // What a node must have: its own minimum, or those below it.
+  // The rate guaranteed to a node: the larger of its own minimum and the sum of those below it.
   [[nodiscard]] uint64_t guaranteed_bps(uint32_t number) const;
   void attach(uint32_t number, bool is_attached);
   void change_guaranteed(uint32_t inner, uint64_t less_bps, uint64_t more_bps);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_cases.cc - inputs for fuzzing and measuring ESP's two ends.
+// esp_cases.cc - inputs for fuzzing and benchmarking ESP encryption and decryption.
 #include "cases/case_tools.h"
 #include "modules/esp/esp_header.h"
 #include "modules/esp/esp_suite.h"
@@ -22,7 +22,7 @@ Dict sas_of(uint32_t n, const std::string& suite) {
   return {{"sas", sas}, {"test_keys", true}};
 }
 
-// The same packets come again and again: without a window that is no replay.
+// No replay window, since the same packets are sent again and again.
 Dict receiving(Dict params) {
   List sas;
   for (const Value& item : params["sas"].as_list()) {
@@ -57,7 +57,7 @@ void add_esp_costs(std::vector<CostCase>& all) {
   }
 }
 
-// Changes keys by changing ids, algorithms, ends, and everything at once.
+// Changes keys by changing ids, algorithms, tunnel endpoints, and everything at once.
 void edit_sas(Module& module, uint32_t which, uint32_t id) {
   static constexpr const char* kNames[] = {"aes-128-gcm", "chacha20-poly1305", "aes-256-cbc-sha1",
                                            "aes-128-cbc-sha256"};

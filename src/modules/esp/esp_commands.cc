@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_commands.cc - edits of SAs: each is checked wholly, keys included, before anything changes.
+// esp_commands.cc - edits of SAs: each is checked completely, including keys, before anything
+// changes.
 #include "modules/esp/esp_commands.h"
 
 namespace batchplane::esp {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_commands.h - the SAs of a module: parameters, live commands, and the table that workers read.
+// esp_commands.h - the SAs of a module: parameters, live commands, and the workers' table.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace batchplane::esp {
 
-// Owner: control thread; table() is for workers.
+// Owner: control thread; table(): workers.
 class SaCommands {
  public:
   SaCommands(const Args& args, const Style& style);
@@ -19,11 +19,12 @@ class SaCommands {
   [[nodiscard]] SaTable& table() const noexcept { return *live_.read(); }
   [[nodiscard]] const std::string& where() const { return where_; }
 
-  // add, delete, replace, list, reload. Throws ConfigError and then leaves everything unchanged.
+  // The commands add, delete, replace, list, reload. Throws ConfigError and then leaves everything
+  // unchanged.
   Value run(Module& module, const std::string& verb, const Value& args);
   [[nodiscard]] Value show() const;
   [[nodiscard]] Dict saved_params() const { return {{"sas", book_.list()}}; }
-  // Before the module runs: sequence numbers continue for SAs that have the same keys in `old`.
+  // Before the module runs. SAs that have the same keys in `old` continue its sequence numbers.
   void inherit(const SaCommands& old);
 
   static std::vector<ParamSpec> params(const std::string& sas_help);

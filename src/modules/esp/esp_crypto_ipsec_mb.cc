@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_crypto_ipsec_mb.cc - jobs for the library, and the key schedules they need.
+// esp_crypto_ipsec_mb.cc - intel-ipsec-mb jobs and key schedules.
 #include "modules/esp/esp_crypto_ipsec_mb.h"
 
 #include <string.h>
@@ -44,7 +44,7 @@ struct alignas(64) KeySchedule {
   uint8_t iv_bytes;
   uint8_t icv_bytes;
   uint8_t salt[4];
-  uint8_t gcm_key[kMaxGcmKeyBytes + kSaltBytes];  // as it was given
+  uint8_t gcm_key[kMaxGcmKeyBytes + kSaltBytes];  // the unexpanded key and salt
   union {
     gcm_key_data gcm;
     CbcKeys cbc;
@@ -68,7 +68,8 @@ struct Crypto::Library {
   IpsecMbManager manager;
   alignas(64) gcm_context_data gcm_context = {};
 
-  // GCM packet by packet, all others together; these are in `queued`, as many as it returns.
+  // Processes GCM packets one by one and all others as jobs; stores the latter in `queued` and
+  // returns their number.
   template <IMB_CIPHER_DIRECTION kDirection>
   uint32_t run(Work* works, uint32_t n, Work** queued) noexcept;
 };
@@ -94,7 +95,7 @@ void expand_gcm(IMB_MGR& manager, const Keys& keys, KeySchedule& schedule) {
   }
 }
 
-// The state of the hash behind one block of the key (RFC 2104).
+// Hash state after one block of the padded key (RFC 2104).
 void expand_pad(IMB_MGR& manager, const Secret& key, uint8_t pad, IMB_HASH_ALG hash,
                 uint8_t* digest) {
   uint8_t block[kBlockBytes];
@@ -118,7 +119,7 @@ void expand_cbc(IMB_MGR& manager, const Keys& keys, KeySchedule& schedule) {
   expand_pad(manager, keys.auth, 0x5c, schedule.hash, schedule.cbc.outer_pad);
 }
 
-// What is authenticated and not encrypted: SPI and sequence number, whose high half is not sent.
+// AAD: SPI and sequence number; with ESN its high half is authenticated but not sent.
 void write_aad(Work& work, const KeySchedule& keys) {
   std::memcpy(work.aad, work.esp, kSpiBytes);
   if (keys.has_esn) {
@@ -150,7 +151,8 @@ void fill_chacha(IMB_JOB& job, Work& work, const KeySchedule& keys) {
   job.cipher_mode = IMB_CIPHER_CHACHA20_POLY1305;
 }
 
-// The high half of the sequence number is authenticated behind the body, where the ICV goes.
+// With ESN, the high half of the sequence number is authenticated behind the body, in the place of
+// the ICV.
 uint32_t append_high_half(Work& work, const KeySchedule& keys) {
   if (!keys.has_esn) return 0;
   net::store32(work.esp + kEspHeaderBytes + keys.iv_bytes + work.body_bytes,
@@ -162,7 +164,7 @@ void fill_cbc(IMB_JOB& job, Work& work, const KeySchedule& keys, IMB_CIPHER_DIRE
   const uint32_t iv_bytes = keys.iv_bytes;
   const bool is_encrypt = direction == IMB_DIR_ENCRYPT;
   uint8_t* const iv = work.esp + kEspHeaderBytes;
-  // Encrypted, the IV is the first block, with nothing in front of it.
+  // For encryption the IV is the first plaintext block, under a zero IV.
   const uint32_t start_bytes = kEspHeaderBytes + (is_encrypt ? 0 : iv_bytes);
   job.enc_keys = keys.cbc.encrypt;
   job.dec_keys = keys.cbc.decrypt;
@@ -203,7 +205,7 @@ void copy_icv(uint8_t* to, const uint8_t* from, const KeySchedule& keys) {
   std::memcpy(to + kShortIcvBytes, from + kShortIcvBytes, kMaxIcvBytes - kShortIcvBytes);
 }
 
-// Packets whose cipher works on several at once; all are done at the end.
+// Packets of multi-buffer ciphers; returns when all are done.
 void run_jobs(IMB_MGR* manager, Work* const* works, uint32_t n, IMB_CIPHER_DIRECTION direction) {
   run_ipsec_mb_jobs(
       manager, n,
@@ -270,8 +272,8 @@ uint32_t Crypto::Library::run(Work* works, uint32_t n, Work** queued) noexcept {
   return n_queued;
 }
 
-// All is written before the first packet is encrypted: what was stored just now in small pieces is
-// not yet to be had in a large one.
+// Writes all IVs and AADs before encrypting the first packet: a wide load right after narrow stores
+// to the same bytes would stall (no store-to-load forwarding).
 void Crypto::encrypt(Work* works, uint32_t n) noexcept {
   for (uint32_t i = 0; i < n; ++i) {
     Work& work = works[i];

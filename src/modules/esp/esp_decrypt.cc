@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_decrypt.cc - takes IP packets out of IPsec tunnels: ESP in tunnel mode (RFC 4303) over IPv4 or
-// IPv6, or behind UDP (RFC 3948).
+// esp_decrypt.cc - decapsulates IP packets from IPsec tunnels: ESP in tunnel mode (RFC 4303) over
+// IPv4 or IPv6, or over UDP (RFC 3948).
 //
-// in: 1   out: inner, other, inner6   state: the SAs, editable live; what came of each
+// in: 1   out: inner, other, inner6   state: the SAs, editable live; packet counts by outcome
 // drops: unknown_spi, unknown_remote, not_esp, bad_esp, bad_icv, replayed, bad_padding, bad_inner,
-// dummy_packet, inner_ipv6, ecn_mismatch, too_short, bad_header_length,
-// bad_total_length
+// dummy_packet, inner_ipv6, ecn_mismatch, too_short, bad_header_length, bad_total_length
 #include "core/module/register.h"
 #include "modules/esp/esp_kernel.h"
 #include "modules/headers/frame_reasons.h"
@@ -20,15 +19,15 @@ using esp::Work;
 
 enum EspGate : uint16_t { kEspInner, kEspOther, kEspInner6 };
 
-// Where ESP is in packet i of a batch; 0 bytes where it is none.
+// Position of ESP in packet i of a batch; 0 bytes if it is not ESP.
 struct EspPlaces {
-  uint16_t offset_bytes[exec::kMaxBatchPkts];  // from the frame's start
+  uint16_t offset_bytes[exec::kMaxBatchPkts];  // from the start of the frame
   uint16_t esp_bytes[exec::kMaxBatchPkts];
   FlatTable<1>::Key spis[exec::kMaxBatchPkts];
   uint32_t sas[exec::kMaxBatchPkts];
 };
 
-// The same of one packet, and what it is instead.
+// The same for one packet, and its kind if it is not ESP.
 struct EspPlace {
   enum class Is : uint8_t { kEsp, kOther, kTooShort, kBadEsp };
   Is is = Is::kEsp;
@@ -56,7 +55,8 @@ class EspDecrypt final : public Module, public esp::EspKernel {
   }
 
   Kernel* kernel() override { return checked(); }
-  // The high half of a number is that of the highest one come so far, unless apply_over() finds another.
+  // Derives the high half of the sequence number from the highest one received so far; apply_over()
+  // checks it.
   uint32_t write_input(Packet& pkt, std::span<uint8_t> to) noexcept override {
     const esp::SaTable& table = sas_.table();
     const EspPlace place = find_esp(pkt);
@@ -102,8 +102,8 @@ class EspDecrypt final : public Module, public esp::EspKernel {
   void inherit(Module& old) override { sas_.inherit(static_cast<EspDecrypt&>(old).sas_); }
 
  private:
-  // `take`: whether a packet has been decrypted elsewhere, and is now. Packets are judged in order, whoever
-  // decrypts them.
+  // `take` copies in the result for a packet that a device has decrypted, and returns whether it
+  // did. Packets are judged in order in either case.
   template <class Take>
   void run(Context& ctx, Batch& batch, const esp::SaTable& table, Take take) noexcept {
     const uint32_t n = batch.size_pkts;
@@ -116,7 +116,7 @@ class EspDecrypt final : public Module, public esp::EspKernel {
         __builtin_prefetch(table.sas[places.sas[i]].state.get(), 1);
       }
     }
-    Work works[exec::kMaxBatchPkts];  // from its end on: those that are taken
+    Work works[exec::kMaxBatchPkts];  // taken ones are stored from the end
     const Work* in_order[exec::kMaxBatchPkts];
     uint32_t n_works = 0;
     uint32_t n_taken = 0;
@@ -180,7 +180,7 @@ class EspDecrypt final : public Module, public esp::EspKernel {
   void read(Context& ctx, Batch& batch, uint32_t i, EspPlaces& places) const noexcept {
     ctx.gates[i] = kEspInner;
     places.esp_bytes[i] = 0;
-    places.spis[i] = {0};  // no SA has it
+    places.spis[i] = {0};  // no SA has SPI 0
     const EspPlace place = find_esp(*batch[i]);
     switch (place.is) {
       case EspPlace::Is::kTooShort:
@@ -203,7 +203,7 @@ class EspDecrypt final : public Module, public esp::EspKernel {
     ctx.gates[i] = kEspOther;
   }
 
-  // What is known before anything is decrypted; the reason when the packet is refused.
+  // Checks before decryption; returns the drop reason, or null.
   static const DropReason* prepare(Packet& pkt, uint32_t i, const esp::SaTable& table,
                                    const EspPlaces& places, Work& work) noexcept {
     if (places.sas[i] == FlatTable<1>::kMissing) return &esp::kUnknownSpi;
@@ -244,7 +244,7 @@ class EspDecrypt final : public Module, public esp::EspKernel {
                            const Work& work) const noexcept {
     if (!esp::Crypto::is_genuine(work)) return &esp::kBadIcv;
     esp::SaState& state = *sa.state;
-    // Once more: the same packet may be in the batch twice.
+    // Checked again, since the same packet may be in the batch twice.
     if (!state.window.is_fresh(work.sequence)) return &esp::kReplayed;
     state.window.mark(work.sequence);
     state.sequence.set(state.window.highest());
@@ -262,12 +262,12 @@ class EspDecrypt final : public Module, public esp::EspKernel {
         (!is_v4 && trailer.next_header != net::kProtoIpv6)) {
       return &esp::kBadInner;
     }
-    // The modules behind `inner` take any packet for IPv4.
+    // Modules behind `inner` assume IPv4.
     if (!is_v4) {
       if (n_connected_ <= kEspInner6) return &esp::kNoInner6;
       ctx.gates[work.index] = kEspInner6;
     }
-    const uint32_t told_bytes = told_bytes_of(inner);  // what is behind hides the length (2.7)
+    const uint32_t told_bytes = told_bytes_of(inner);  // further bytes hide the length (2.7)
     state.pkts.add(1);
     state.bytes.add(told_bytes);
     const uint32_t ecn = traffic_class_of(pkt.data() + l3_offset_of(pkt)) & vxlan::kEcnMask;

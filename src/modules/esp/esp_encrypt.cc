@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_encrypt.cc - puts IP packets into IPsec tunnels: ESP in tunnel mode (RFC 4303) over IPv4 or
-// IPv6, or behind UDP (RFC 3948).
+// esp_encrypt.cc - encapsulates IP packets in IPsec tunnels: ESP in tunnel mode (RFC 4303) over
+// IPv4 or IPv6, or over UDP (RFC 3948).
 //
 // in: 1   out: 1   drops: unknown_sa, not_ip, sequence_exhausted, no_headroom, no_tailroom,
 // frame_too_long, too_short, bad_total_length, crypto_failed
@@ -29,7 +29,7 @@ OuterDf df_of(const std::string& name) {
   return name == "clear" ? OuterDf::kClear : OuterDf::kCopy;
 }
 
-// How a packet becomes the body of another.
+// Sizes and offsets of an encapsulation.
 struct Fit {
   uint32_t l3;
   uint32_t ip_bytes;
@@ -86,8 +86,8 @@ class EspEncrypt final : public Module, public esp::EspKernel {
     write_trailer(body + fit.ip_bytes, fit.padding_bytes, net::ip_version(inner));
     return n_bytes;
   }
-  // The number that a packet gets is given here, in order. Where it is another than was guessed, what the device
-  // made by that one never leaves: no two packets have a nonce in common.
+  // Sequence numbers are assigned here, in order. If the guess sent to the device was wrong, its
+  // result is discarded, so no two packets sent share a nonce.
   bool apply_over(KernelTable* table, Context& ctx, Batch& batch, const uint8_t* results,
                   const Rewritten* rewritten) noexcept override {
     bool is_right = true;
@@ -113,7 +113,8 @@ class EspEncrypt final : public Module, public esp::EspKernel {
   void inherit(Module& old) override { sas_.inherit(static_cast<EspEncrypt&>(old).sas_); }
 
  private:
-  // `take`: whether a packet has been encrypted elsewhere, and is now.
+  // `take` copies in the result for a packet that a device has encrypted, and returns whether it
+  // did.
   template <class Take>
   void run(Context& ctx, Batch& batch, const esp::SaTable& table, Take take) noexcept {
     const uint32_t n = batch.size_pkts;
@@ -165,7 +166,7 @@ class EspEncrypt final : public Module, public esp::EspKernel {
     }
   }
 
-  // The reason when the packet cannot be wrapped.
+  // Returns the drop reason if the packet cannot be encapsulated.
   static const DropReason* measure(Packet& pkt, const Sa& sa, Fit& fit) noexcept {
     const uint32_t l3 = l3_offset_of(pkt);
     const uint32_t room_bytes = pkt.len_bytes() - l3;
@@ -186,7 +187,7 @@ class EspEncrypt final : public Module, public esp::EspKernel {
         ip_bytes + padding_bytes + static_cast<uint32_t>(sizeof(net::EspTrailer));
     const uint32_t front_bytes = sa.outer_bytes + esp::kEspHeaderBytes + sa.iv_bytes;
     const uint32_t len_bytes = front_bytes + body_bytes + sa.icv_bytes;
-    // The packet's frame ends where it ends: what is behind the IP packet, if anything, is padding.
+    // The new frame has exactly this length: bytes behind the IP packet are padding and not kept.
     if (len_bytes > kMaxFrameBytes) [[unlikely]]
       return &frame::kFrameTooLong;
     if (pkt.headroom_bytes() + l3 < front_bytes) [[unlikely]]
@@ -198,7 +199,7 @@ class EspEncrypt final : public Module, public esp::EspKernel {
     return nullptr;
   }
 
-  // Outer headers, ESP header, padding and trailer around the packet; the reason when it cannot be.
+  // Adds outer headers, ESP header, padding and trailer; returns the drop reason if it cannot.
   const DropReason* wrap(Packet& pkt, const Sa& sa, Work& work) noexcept {
     Fit fit;
     if (const DropReason* reason = measure(pkt, sa, fit); reason != nullptr) [[unlikely]]
@@ -238,7 +239,7 @@ class EspEncrypt final : public Module, public esp::EspKernel {
     return nullptr;
   }
 
-  // In two moves that overlap: not a byte of what follows may be touched.
+  // Two overlapping copies of fixed size, so that no byte behind the headers is overwritten.
   static void copy_outer(uint8_t* data, const Sa& sa) noexcept {
     constexpr uint32_t kHalfBytes = 32;
     static_assert(2 * kHalfBytes >= esp::kMaxOuterBytes);
@@ -247,7 +248,7 @@ class EspEncrypt final : public Module, public esp::EspKernel {
     std::memcpy(data + second, sa.outer + second, kHalfBytes);
   }
 
-  // RFC 4303, 2.4: 1, 2, 3 and so on.
+  // The padding bytes are 1, 2, 3, ... (RFC 4303, 2.4).
   static void write_trailer(uint8_t* at, uint32_t padding_bytes, uint32_t version) noexcept {
     for (uint32_t i = 0; i < padding_bytes; ++i) at[i] = static_cast<uint8_t>(i + 1);
     header_at<net::EspTrailer>(at + padding_bytes) = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_header.h - ESP (RFC 4303), over IP or UDP (RFC 3948), and its drop reasons.
+// esp_header.h - headers of ESP (RFC 4303), over IP or UDP (RFC 3948), and drop reasons.
 #pragma once
 
 #include "base/net_headers.h"
@@ -20,7 +20,7 @@ struct [[gnu::may_alias]] Esp {
 };
 static_assert(sizeof(Esp) == 8);
 
-// At the end of the encrypted part.
+// Last bytes of the encrypted part.
 struct [[gnu::may_alias]] EspTrailer {
   uint8_t padding_bytes;
   uint8_t next_header;
@@ -31,7 +31,7 @@ static_assert(sizeof(EspTrailer) == 2);
 
 namespace esp {
 
-inline constexpr uint32_t kLeastSpi = 256;  // those below are reserved (RFC 4303, 2.1)
+inline constexpr uint32_t kLeastSpi = 256;  // smaller ones are reserved (RFC 4303, 2.1)
 
 inline const DropReason kUnknownSa{"unknown_sa", "no SA goes with the packet",
                                    "add the SA, or look at the module that set the number"};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_kernel.cc - inputs of the kernel, and the same work on the processor.
+// esp_kernel.cc - inputs for the device kernel, and the same computation on the CPU.
 #include "modules/esp/esp_kernel.h"
 
 #include <cstring>
@@ -86,7 +86,7 @@ void EspKernel::compute_over(const KernelTable* table, const std::span<uint8_t>*
   }
 }
 
-// Half of what comes in is genuine.
+// Half of the trial packets for decryption are genuine.
 uint32_t EspKernel::write_trial(std::span<uint8_t> bytes) noexcept {
   const SaTable& table = sas_.table();
   const auto n_bytes = static_cast<uint32_t>(bytes.size() & ~size_t{3});

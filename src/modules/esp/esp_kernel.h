@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_kernel.h - ESP with AES-GCM on a device with memory of its own: what both directions have alike.
+// esp_kernel.h - ESP with AES-GCM on a device with its own memory: the part common to both
+// directions.
 #pragma once
 
 #include <atomic>
@@ -10,14 +11,15 @@
 
 namespace batchplane::esp {
 
-// An input: this, the ESP packet as it is sent or as it has come, with room for its ICV. As in esp_gcm.cl.
+// Start of an input; followed by the ESP packet, with room for its ICV. As in esp_gcm.cl.
 struct KernelHead {
-  uint32_t index;  // of the SA, among those that the kernel knows
+  uint32_t index;  // index of the SA among those that the kernel supports
   uint32_t body_bytes;
   uint32_t sequence_high;
   uint32_t nothing;
 };
-inline constexpr uint32_t kKernelEspBytes = kEspHeaderBytes + sizeof(uint64_t);  // up to the body
+inline constexpr uint32_t kKernelEspBytes =
+    kEspHeaderBytes + sizeof(uint64_t);  // ESP header and IV
 inline constexpr uint32_t kKernelOwnBytes = sizeof(KernelHead) + kKernelEspBytes + kMaxIcvBytes;
 
 enum class Verdict : uint32_t { kWrongIcv, kRight, kNotComputed };
@@ -26,7 +28,7 @@ struct KernelResult {
   uint32_t nothing;
 };
 
-// The base of a module. Which packets there are, and what becomes of them, is the module's to say.
+// Base class of both modules, which select the packets and handle the results.
 class EspKernel : public RewritingKernel {
  public:
   [[nodiscard]] KernelSource source() const override;
@@ -40,26 +42,26 @@ class EspKernel : public RewritingKernel {
                     uint8_t* results) noexcept override;
 
  protected:
-  // Both are the module's own.
+  // Both references are to members of the module.
   EspKernel(Direction direction, const SaCommands& sas, Crypto& crypto)
       : direction_(direction), sas_(sas), crypto_(crypto) {}
 
-  // For Module::kernel(). Throws ConfigError where no SA has a suite that the kernel knows.
+  // For Module::kernel(). Throws ConfigError if no SA has a suite that the kernel supports.
   Kernel* checked();
-  // Whether what came back is of this packet, by this SA and with this number.
+  // Whether a returned result belongs to this packet, SA and sequence number.
   [[nodiscard]] static bool is_of(const Sa& sa, const Work& work, Input sent) noexcept;
   static Verdict verdict_of(const uint8_t* results, uint32_t i) noexcept {
     return reinterpret_cast<const KernelResult*>(results)[i].verdict;
   }
 
  private:
-  // False where the input is none of this table.
+  // Returns false if the input does not fit this table.
   static bool read(const SaTable& table, std::span<uint8_t> input, Work& work) noexcept;
 
   const Direction direction_;
   const SaCommands& sas_;
   Crypto& crypto_;
-  bool is_checked_ = false;  // edits may leave it without such an SA
+  bool is_checked_ = false;  // later edits may remove all such SAs
 };
 
 }  // namespace batchplane::esp

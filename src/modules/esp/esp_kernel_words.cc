@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_kernel_words.cc - the S-box, keys of rounds (FIPS 197) and products of the hash key (NIST SP 800-38D), on the
-// control thread.
+// esp_kernel_words.cc - the AES S-box and round keys (FIPS 197) and multiples of the GHASH key
+// (NIST SP 800-38D). Control thread.
 #include "modules/esp/esp_kernel_words.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ namespace batchplane::esp {
 namespace {
 
 constexpr uint32_t kGcmSaltBytes = 4;
-// As in esp_gcm.cl.
+// Layout as in esp_gcm.cl.
 constexpr uint32_t kSaCountWord = 256;
 constexpr uint32_t kFirstSaWord = 260;
 constexpr uint32_t kSaWords = 1088;
@@ -56,7 +56,7 @@ uint32_t substituted(uint32_t word) {
          kSbox[word >> 8 & 255] << 8 | kSbox[word & 255];
 }
 
-// Of `n_rounds` rounds, and one in front of them.
+// Round keys for `n_rounds` rounds and the initial one.
 void expand_key(std::span<const uint8_t> key, uint32_t n_rounds, uint32_t* keys) {
   const auto n_words = std::max<uint32_t>(4, static_cast<uint32_t>(key.size() / sizeof(uint32_t)));
   for (uint32_t i = 0; i < n_words; ++i) keys[i] = net::load32(&key[i * sizeof(uint32_t)]);
@@ -73,7 +73,7 @@ void expand_key(std::span<const uint8_t> key, uint32_t n_rounds, uint32_t* keys)
   }
 }
 
-// AES of a block of zeros.
+// The GHASH key: AES of a zero block.
 void write_hash_key(const uint32_t* keys, uint32_t n_rounds, uint32_t* x) {
   for (uint32_t i = 0; i < 4; ++i) x[i] = keys[i];
   for (uint32_t round = 1; round <= n_rounds; ++round) {
@@ -92,7 +92,8 @@ void write_hash_key(const uint32_t* keys, uint32_t n_rounds, uint32_t* x) {
   }
 }
 
-// The highest bit of a byte stands for 1, the next one for x: `k` is the hash key times each of them in turn.
+// GHASH bit order: the highest bit of a byte stands for 1, the next one for x. `k` is the hash key
+// multiplied by each of them in turn.
 void write_products(uint32_t* k, uint32_t* products) {
   for (uint32_t bit = 128; bit != 0; bit >>= 1) {
     for (uint32_t byte = 0; byte < 256; ++byte) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_kernel_words.h - keys of AES-GCM as esp_gcm.cl reads them.
+// esp_kernel_words.h - AES-GCM keys in the format that esp_gcm.cl reads.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace batchplane::esp {
 
-// An SA's own, its salt behind the cipher's key.
+// The key of an SA: cipher key followed by salt.
 struct GcmKey {
   std::span<const uint8_t> key_and_salt;
   bool has_esn = false;
 };
 
-// Whoever gets them overwrites them afterwards.
+// The caller must overwrite the result after use.
 [[nodiscard]] std::vector<uint32_t> gcm_words(std::span<const GcmKey> keys);
 
 }  // namespace batchplane::esp

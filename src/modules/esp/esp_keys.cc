@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_keys.cc - reads key files, and makes up keys for tests.
+// esp_keys.cc - reads key files, and derives test keys.
 #include "modules/esp/esp_keys.h"
 
 #include <string.h>

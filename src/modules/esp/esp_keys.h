@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_keys.h - keys by SA, from a file that only its owner may read. No answer, saved pipeline,
-// message or trace contains them.
+// esp_keys.h - keys of SAs, from a file that only its owner may read. Keys never appear in command
+// output, saved pipelines, messages or traces.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace batchplane::esp {
 
-// Bytes that are overwritten before their memory is freed.
+// Bytes that are zeroed before their memory is freed.
 class Secret {
  public:
   Secret() = default;
@@ -38,21 +38,21 @@ class Secret {
 };
 
 struct Keys {
-  Secret cipher;  // with its salt
-  Secret auth;    // empty if the cipher authenticates
+  Secret cipher;  // includes the salt
+  Secret auth;    // empty for AEAD ciphers
   bool operator==(const Keys&) const = default;
 };
 
 // Owner: control thread.
 class KeyRing {
  public:
-  // Lines of `ID CIPHER_KEY [AUTH_KEY]`, in hexadecimal. Throws ConfigError with FILE:LINE, without
-  // repeating any part of a key; also if others may read the file.
+  // Reads lines of `ID CIPHER_KEY [AUTH_KEY]`, in hexadecimal. Throws ConfigError with FILE:LINE
+  // and no part of any key; also if other users may read the file.
   static KeyRing from_file(const std::string& path, const std::string& where);
-  // Keys derived from the ID, which anybody can compute.
+  // Test keys derived from the ID, which anybody can compute.
   static KeyRing of_tests() { return KeyRing(); }
 
-  // Throws ConfigError if there is no key, or if its length is wrong for the suite.
+  // Throws ConfigError if there is no key or its length does not fit the suite.
   [[nodiscard]] Keys keys_of(uint32_t id, const Suite& suite, const std::string& where) const;
 
  private:
@@ -61,7 +61,7 @@ class KeyRing {
     uint32_t line = 0;
   };
 
-  std::string path_;  // empty: keys of tests
+  std::string path_;  // empty: test keys
   std::map<uint32_t, Entry> entries_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_replay.h - anti-replay window: which sequence numbers of an SA have arrived (RFC 4303, 3.4.3
-// and appendix A).
+// esp_replay.h - anti-replay window: the sequence numbers of an SA that have arrived (RFC 4303,
+// 3.4.3 and appendix A).
 #pragma once
 
 #include <algorithm>
@@ -9,20 +9,20 @@
 
 namespace batchplane::esp {
 
-// A ring of bits that slides by whole words, as in RFC 6479. Owner: one worker at a time.
+// A ring bitmap that slides by whole words, as in RFC 6479. Owner: one worker at a time.
 class ReplayWindow {
  public:
-  // Numbers that far behind the highest are too old; a multiple of 64. 0: accepts all.
+  // Numbers this far behind the highest are too old; a multiple of 64. 0: no window, accepts all.
   explicit ReplayWindow(uint32_t window_pkts) : window_pkts_(window_pkts) {
     if (window_pkts != 0) words_.resize(ring_words(window_pkts));
   }
 
   [[nodiscard]] uint64_t highest() const { return highest_; }
 
-  // The full sequence number for its low half: the smallest that is not too old. Without a window,
-  // the high half is that of the highest number.
+  // The full sequence number for a low half: the smallest that is not too old. Without a window,
+  // the high half is that of the highest number received.
   [[nodiscard]] uint64_t sequence_of(uint32_t low) const { return sequence_of(low, highest_); }
-  // By another highest one: of a thread that may not look at this one's.
+  // With an explicit highest number, for threads that may not read this window's.
   [[nodiscard]] uint64_t sequence_of(uint32_t low, uint64_t highest) const {
     if (window_pkts_ == 0) return highest >> 32 << 32 | low;
     const uint64_t reach = window_pkts_ - 1;
@@ -39,7 +39,7 @@ class ReplayWindow {
     return (words_[word_of(sequence)] >> (sequence & 63) & 1) == 0;
   }
 
-  // Only after the packet was authenticated.
+  // Call only after the packet was authenticated.
   void mark(uint64_t sequence) {
     if (window_pkts_ == 0) {
       highest_ = std::max(highest_, sequence);
@@ -57,7 +57,7 @@ class ReplayWindow {
   }
 
  private:
-  // A word more than the window, so that no bit in it shares a word with one beyond; a power of two.
+  // One word more than the window, so that old and new numbers never share a word; a power of two.
   static size_t ring_words(uint32_t window_pkts) {
     size_t n = 1;
     while (n < window_pkts / 64 + 1) n *= 2;

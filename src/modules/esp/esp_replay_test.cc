@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_replay_test.cc - the window against a set of all numbers ever taken.
+// esp_replay_test.cc - compares the window with a set of all numbers accepted.
 #include "modules/esp/esp_replay.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace batchplane::esp {
 namespace {
 
-// What RFC 4303 says in words, without bits.
+// RFC 4303 without a bitmap.
 class SlowWindow {
  public:
   explicit SlowWindow(uint64_t window) : window_(window) {}
@@ -40,7 +40,7 @@ TEST(EspReplay, AgreesWithASetOfAllNumbers) {
         const uint64_t sequence = at - std::min(back, at);
         const bool is_fresh = slow.is_fresh(sequence);
         ASSERT_EQ(window.is_fresh(sequence), is_fresh) << window_pkts << ' ' << sequence;
-        if (!is_fresh || rng.below(8) == 0) continue;  // some turn out to be forged
+        if (!is_fresh || rng.below(8) == 0) continue;  // some packets fail authentication
         window.mark(sequence);
         slow.mark(sequence);
       }
@@ -48,7 +48,7 @@ TEST(EspReplay, AgreesWithASetOfAllNumbers) {
   }
 }
 
-// Whatever number within the window, or within 2^31 ahead of it, was sent: its low half tells it.
+// The full number is recovered from its low half if it is in the window or less than 2^31 ahead.
 TEST(EspReplay, FindsTheHighHalf) {
   Rng rng(7);
   for (uint32_t i = 0; i < 100'000; ++i) {

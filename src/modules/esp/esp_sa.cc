@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_sa.cc - reads SAs, and lays out their headers and keys.
+// esp_sa.cc - parses SAs, and prepares their headers and keys.
 #include "modules/esp/esp_sa.h"
 
 #include <set>
@@ -83,7 +83,8 @@ Dict format(const SaSpec& spec) {
   return item;
 }
 
-// All but lengths, traffic class and checksums, which differ between packets.
+// Prepares the outer headers, except for lengths, traffic class and checksums, which differ per
+// packet.
 void lay_out(Sa& sa, const SaSpec& spec, uint8_t ttl) {
   const bool is_v6 = sa.remote.version == Endpoint::Version::kIpv6;
   const uint8_t protocol = spec.is_over_udp ? net::kProtoUdp : net::kProtoEsp;
@@ -115,7 +116,7 @@ void lay_out(Sa& sa, const SaSpec& spec, uint8_t ttl) {
   sa.outer_bytes = static_cast<uint8_t>(at);
 }
 
-// Two SAs with one key would use a nonce twice, which gives the key of GCM away.
+// Two SAs with the same key would reuse nonces, which breaks GCM.
 void check_keys_differ(const std::map<Secret, uint32_t>& ids, const Secret& key, uint32_t id,
                        const std::string& where) {
   const auto found = ids.find(key);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_sa.h - security associations (SAs) of either direction: as users write them, and as workers
-// read them.
+// esp_sa.h - security associations (SAs) of either direction: configuration and the workers' table.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +22,7 @@ inline constexpr uint32_t kMaxSas = 65536;
 
 enum class Direction : uint8_t { kOut, kIn };
 
-// An address of either version; neither where there is none.
+// An IPv4 or IPv6 address, or none.
 struct Endpoint {
   enum class Version : uint8_t { kNone, kIpv4, kIpv6 };
   Version version = Version::kNone;
@@ -32,36 +31,37 @@ struct Endpoint {
   auto operator<=>(const Endpoint&) const = default;
 };
 
-// What a user says of an SA, but for its keys.
+// Configuration of an SA, without its keys.
 struct SaSpec {
   const Suite* suite = nullptr;
   uint32_t spi = 0;
   bool has_esn = false;
   Endpoint remote;
-  Endpoint local;            // out
-  bool is_over_udp = false;  // out
-  net::Mac dst_mac{};        // out
-  net::Mac src_mac{};        // out
+  Endpoint local;            // outbound only
+  bool is_over_udp = false;  // outbound only
+  net::Mac dst_mac{};        // outbound only
+  net::Mac src_mac{};        // outbound only
   uint64_t first_sequence = 1;
   int32_t vrf = -1;
   bool operator==(const SaSpec&) const = default;
 };
 
-// The headers in front of ESP: Ethernet, IPv4 or IPv6, perhaps UDP.
+// Headers before ESP: Ethernet, IPv4 or IPv6, and possibly UDP.
 inline constexpr uint32_t kMaxOuterBytes = net::kEthBytes + net::kIpv6Bytes + net::kUdpBytes;
 
-// State of an SA. Its only writer is the worker. All versions of an SA with the same key share it,
-// so that no edit or apply uses a sequence number twice or accepts one twice.
+// State of an SA, written only by the worker. All versions of an SA with the same key share it, so
+// that no edit or apply sends or accepts a sequence number twice.
 struct SaState {
   explicit SaState(uint32_t replay_window_pkts) : window(replay_window_pkts) {}
 
-  Tally sequence;  // out: the last one given; in: the highest one come
+  Tally sequence;  // out: the last one assigned; in: the highest received
   Tally pkts;
-  Tally bytes;  // of the packets inside
+  Tally bytes;  // of the inner packets
   ReplayWindow window;
 
-  // Out: the number that the next packet gets if the earlier guesses of this run come true; 0: none
-  // is left. Guesses of other runs no longer count. One thread at a time, beside the worker.
+  // Out: the sequence number of the next packet, provided that earlier guesses of this run were
+  // right; 0: none left. Guesses of other runs are discarded. One thread at a time, concurrently
+  // with the worker.
   uint64_t guess(uint64_t run, uint64_t last) noexcept {
     uint64_t before = sequence.value();
     if (guess_run_.value() == run) before = std::max(before, guessed_.value());
@@ -78,7 +78,7 @@ struct SaState {
 
 inline constexpr uint32_t kNoKernel = ~0U;
 
-// One SA as workers read it.
+// An SA in the workers' table.
 struct alignas(64) Sa {
   std::shared_ptr<SaState> state;
   std::shared_ptr<const KeySchedule> keys;
@@ -86,8 +86,8 @@ struct alignas(64) Sa {
   uint32_t id = 0;
   uint32_t spi = 0;
   int32_t vrf = -1;
-  uint16_t header_sum = 0;            // of the outer IPv4 header so far, as it lies in memory
-  uint32_t kernel_index = kNoKernel;  // among those that a kernel knows
+  uint16_t header_sum = 0;            // partial sum of the outer IPv4 header, in memory order
+  uint32_t kernel_index = kNoKernel;  // index among the SAs that the kernel supports
   uint8_t outer_bytes = 0;
   uint8_t iv_bytes = 0;
   uint8_t icv_bytes = 0;
@@ -102,13 +102,14 @@ struct alignas(64) Sa {
 
 class SaTable final : public KernelTable {
  public:
-  FlatTable<1> index;  // by id on the way out, by SPI on the way in
+  FlatTable<1> index;  // by id outbound, by SPI inbound
   std::vector<Sa> sas;
-  std::vector<uint32_t> of_kernel;  // of these, those that a kernel knows
-  // Of one more that a kernel gets behind those, and no packet has: trials want one whatever SAs there are.
+  std::vector<uint32_t> of_kernel;  // indexes of the SAs that the kernel supports
+  // An additional SA that the kernel gets after those and no packet uses: kernel trials need one
+  // even if there are no others.
   std::shared_ptr<const KeySchedule> trial_keys;
 
-  // Of an SA as a kernel counts them; null where there is none.
+  // Keys of an SA by kernel index; null if there is none.
   [[nodiscard]] const KeySchedule* keys_of_kernel(uint32_t number) const;
   [[nodiscard]] std::vector<uint32_t> words() const override;
 };
@@ -122,10 +123,10 @@ struct Style {
   Direction direction = Direction::kOut;
   uint8_t ttl = 64;
   uint32_t replay_window_pkts = 0;
-  bool repeats_packets = false;  // no window, whatever is asked for
+  bool repeats_packets = false;  // packets are repeated, so there is no replay window
 };
 
-// The SAs of a module with their keys: what a book's edit comes to. Owner: control thread.
+// The SAs of a module with their keys; turns the book into tables. Owner: control thread.
 class SaKeeper {
  public:
   explicit SaKeeper(const Style& style);
@@ -134,9 +135,9 @@ class SaKeeper {
   // sequence numbers.
   [[nodiscard]] SaTablePtr make_table(const SaBook& book, const KeyRing& ring,
                                       const std::string& where);
-  // Takes over the state of SAs that the previous graph has too.
+  // Takes over the state of SAs that are in the previous graph, too.
   void inherit(const SaKeeper& old);
-  // With counts, without keys.
+  // Includes counts, but no keys.
   [[nodiscard]] List list(const SaBook& book) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_suite.cc - the suites of RFC 8221 that are in use: RFC 4106, 7634, and 3602 with 2404 or 4868.
+// esp_suite.cc - the supported suites of RFC 8221: RFC 4106, 7634, and 3602 with 2404 or 4868.
 #include "modules/esp/esp_suite.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_test.cc - what goes in at one end comes out at the other, live edits lose no sequence number,
-// and keys are told to nobody. Bytes are compared with another program's in the golden cases.
+// esp_test.cc - packets survive encryption and decryption, live edits lose no sequence number, and
+// keys are never disclosed. The golden cases compare bytes with another program.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ Dict sa_of(uint32_t id, const std::string& suite, bool has_esn = false) {
   return {{"id", id},       {"spi", 0x1000 + id},   {"suite", suite},
           {"esn", has_esn}, {"local", "192.0.2.1"}, {"remote", "192.0.2.2"}};
 }
-// The same at the other end.
+// The SA for the receiving end.
 Dict receiving(Dict sa) {
   sa["remote"] = sa["local"];
   sa.erase("local");
@@ -38,7 +38,7 @@ std::vector<Bytes> encrypted(ModuleHarness& encrypt, const std::vector<Bytes>& f
 }
 uint32_t sequence_in(const Bytes& frame) { return net::load32(&frame[38]); }
 
-// All strings in it, one after the other.
+// All strings in `value`, concatenated.
 std::string strings_of(const Value& value) {
   std::string all;
   if (value.is_string()) all += value.as_string() + '\n';
@@ -81,7 +81,8 @@ TEST_P(EspSuite, ComesOutAsItWentIn) {
   }
 }
 
-// Half of a 64-bit number is sent: the other half is found where it changes, and authenticated.
+// ESN: half of a 64-bit number is sent; the other half is recovered when it changes, and
+// authenticated.
 TEST_P(EspSuite, CountsBeyond32Bits) {
   Dict sa = sa_of(5, GetParam(), true);
   ModuleHarness decrypt("esp_decrypt", params_of({receiving(sa)}), 3);
@@ -96,7 +97,7 @@ TEST_P(EspSuite, CountsBeyond32Bits) {
   EXPECT_EQ(decrypt.command("list")["sas"].as_list()[0]["sequence"].as_int(), 0xffffff00 + 799LL);
 }
 
-// While modules are timed, the same packets come over and over.
+// Benchmarks send the same packets over and over.
 TEST_P(EspSuite, TakesRepeatedPacketsWhereTheyAreNew) {
   const Dict sa = sa_of(5, GetParam(), true);
   ModuleHarness encrypt("esp_encrypt", params_of({sa}));
@@ -107,7 +108,7 @@ TEST_P(EspSuite, TakesRepeatedPacketsWhereTheyAreNew) {
   for (uint32_t round = 0; round < 3; ++round) EXPECT_EQ(decrypt.run(sent).at(0).size(), 20U);
 }
 
-// Each bit that is authenticated: one wrong, and the packet is refused.
+// Flipping any authenticated bit makes the packet refused.
 TEST_P(EspSuite, EveryBitCounts) {
   const Dict sa = sa_of(5, GetParam());
   ModuleHarness encrypt("esp_encrypt", params_of({sa}));
@@ -122,7 +123,7 @@ TEST_P(EspSuite, EveryBitCounts) {
   EXPECT_EQ(decrypt.run({sent, sent}).dropped_for("replayed"), 1U);
 }
 
-// The same plaintext twice gives nothing in common but its headers.
+// Encrypting the same plaintext twice gives nothing in common but the headers.
 TEST_P(EspSuite, NoTwoPacketsLookAlike) {
   ModuleHarness encrypt("esp_encrypt", params_of({sa_of(5, GetParam())}));
   std::set<Bytes> bodies;
@@ -143,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(All, EspSuite, testing::ValuesIn(all_suites()), [](cons
   return name;
 });
 
-// Packets of many SAs and all suites in one batch, forged ones between them.
+// Packets of many SAs and all suites in one batch, with forged ones in between.
 TEST(Esp, MixesSuitesInABatch) {
   Rng rng(3);
   List out;
@@ -198,12 +199,12 @@ TEST(Esp, EditsGoOnCounting) {
   const Bytes next = encrypted(encrypt, {make_frame({})}, 1).at(0);
   EXPECT_EQ(sequence_in(next), 11U);
   EXPECT_EQ(next[33], 77);
-  // The module of an apply goes on where the one before it is.
+  // After an apply, the new module continues the sequence numbers.
   ModuleHarness later("esp_encrypt", params_of({sa}));
   later.module().inherit(encrypt.module());
   encrypted(encrypt, {make_frame({})}, 1);
   EXPECT_EQ(sequence_in(encrypted(later, {make_frame({})}, 1).at(0)), 13U);
-  // Another suite is another key, and begins at the beginning.
+  // Another suite means another key, and sequence numbers start anew.
   sa["suite"] = "chacha20-poly1305";
   later.command("add", sa);
   EXPECT_EQ(sequence_in(encrypted(later, {make_frame({})}, 1).at(0)), 1U);
@@ -222,7 +223,7 @@ TEST(Esp, ARefusedEditChangesNothing) {
   EXPECT_EQ(encrypt.command("list"), before);
 }
 
-// A file of keys, and what is said of it.
+// Key files, and messages about them.
 class EspKeys : public testing::Test {
  protected:
   void SetUp() override {
@@ -264,7 +265,7 @@ TEST_F(EspKeys, AreToldToNobody) {
   std::string all = strings_of(encrypt.module().show()) + strings_of(encrypt.command("list")) +
                     strings_of(Value(encrypt.module().saved_params()));
   all += refusal({sa_of(2, "aes-128-gcm")});
-  EXPECT_NE(all.find(":2"), std::string::npos) << all;  // file and line
+  EXPECT_NE(all.find(":2"), std::string::npos) << all;  // FILE:LINE
   EXPECT_EQ(all.find("0a0b0c0d"), std::string::npos);
   EXPECT_EQ(all.find("cafebabe"), std::string::npos);
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// classify.cc - sends packets to gates by what a multi-layer perceptron takes them for.
+// classify.cc - classifies packets with a multi-layer perceptron and sends each class to its own
+// gate.
 //
-// in: 1   out: a gate for each class, up to 4096   state: the weights, replaced live; packets by class
+// in: 1   out: a gate for each class, up to 4096   state: the weights, replaced live; packets per
+// class
 #include "core/module/kernel.h"
 #include "core/module/live_table.h"
 #include "core/module/register.h"
@@ -35,7 +37,7 @@ std::vector<uint32_t> widths_of(const Args& args) {
   return widths;
 }
 
-// The weights, and what a worker needs beside them.
+// The weights and the scratch memory that a worker needs with them.
 class Classifier final : public KernelTable {
  public:
   explicit Classifier(Mlp weights) : mlp_(std::move(weights)), scratch_(mlp_.n_scratch_floats()) {}
@@ -71,7 +73,7 @@ class Classify final : public Module, public Kernel {
     replace(weights_);
   }
 
-  // Classes may become fewer, when weights are replaced, and not more.
+  // New weights may have fewer classes than the old ones, but not more.
   uint32_t link(uint32_t connected) override {
     n_gates_ = std::max(connected, live_.current()->mlp().n_classes());
     counts_ = std::make_unique<Tally[]>(n_gates_);
@@ -115,7 +117,8 @@ class Classify final : public Module, public Kernel {
       choices[i] = reinterpret_cast<const inspect::Choice*>(results)[i];
       if (choices[i].chosen < classifier.mlp().n_classes()) [[likely]]
         continue;
-      const inspect::Text text = text_of(*batch[i]);  // what a device says may be anything
+      const inspect::Text text =
+          text_of(*batch[i]);  // a class read back from a device may be anything
       classifier.classify(&text, 1, &choices[i]);
     }
     use(ctx, batch, choices);
@@ -185,7 +188,7 @@ class Classify final : public Module, public Kernel {
   std::string weights_;
   const bool takes_frame_;
   const bool sets_mark_;
-  uint32_t n_gates_ = 0;  // as linked
+  uint32_t n_gates_ = 0;  // number of linked gates
   std::unique_ptr<Tally[]> counts_;
   LiveTable<ClassifierPtr> live_;
 };

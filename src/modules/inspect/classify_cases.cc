@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// classify_cases.cc - inputs for fuzzing and measuring a classifier.
+// classify_cases.cc - inputs for fuzzing and benchmarking the classifier.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// classify_test.cc - weights from files, good and broken, and their live replacement. The golden cases
-// compare the classes with another program's.
+// classify_test.cc - weights from good and broken files, and their live replacement. The golden
+// cases compare the classes with those of another program.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -33,7 +33,7 @@ class ClassifyFile : public testing::Test {
   std::filesystem::path path_;
 };
 
-// One input, the first byte of the IP header: version 4 with 5 words is 0x45.
+// The network has one input, the first byte of the IP header: 0x45 for version 4 with 5 words.
 std::string two_classes(float second) {
   return npz_of({{"w0", npy_of("(1, 2)", {1, second})}, {"b0", npy_of("(2,)", {0, 0})}});
 }
@@ -80,7 +80,7 @@ TEST_F(ClassifyFile, IsRefusedInALine) {
   EXPECT_NE(refusal_of([&] { ModuleHarness("classify", {{"random", List{256}}}); }), "");
 }
 
-// Any bytes at all: read, or refused in a line.
+// Random corruption: the file is read, or refused with a one-line error.
 TEST_F(ClassifyFile, BrokenFilesAreRefused) {
   Rng rng(4);
   const std::string good = two_classes(2);
@@ -98,7 +98,7 @@ TEST_F(ClassifyFile, BrokenFilesAreRefused) {
   }
 }
 
-// Whatever the batch: alone and among others a packet has one class.
+// A packet gets the same class alone and among others.
 TEST(Classify, BatchesDoNotMatter) {
   const inspect::Mlp mlp = inspect::Mlp::random({100, 33, 7});
   std::vector<float> scratch(mlp.n_scratch_floats());

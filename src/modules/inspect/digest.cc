@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// digest.cc - MD5, SHA-1 or SHA-256 of what packets carry: a mark for later modules, and gates for
-// digests that are listed.
+// digest.cc - computes MD5, SHA-1 or SHA-256 of packets, stores a mark for later modules and sends
+// packets with listed digests to gates.
 //
 // in: 1   out: up to 4096 gates   state: the digests, editable live
 #include "base/hex.h"
@@ -20,7 +20,7 @@ constexpr KernelSource kDigestSource{
 };
 
 using DigestTable = FlatTable<4>;
-constexpr uint32_t kSlotBytes = sizeof(DigestTable::Key);  // digests with zeros behind them
+constexpr uint32_t kSlotBytes = sizeof(DigestTable::Key);  // digests padded with zeros
 static_assert(kSlotBytes == inspect::kSha256Bytes);
 
 enum class DigestKind : uint8_t { kMd5, kSha1, kSha256 };
@@ -153,7 +153,7 @@ class Digest final : public Module, public Kernel {
   const DigestKind kind_;
   const bool takes_frame_;
   const bool sets_mark_;
-  const std::unique_ptr<inspect::Sha> sha_;  // its state is large: none for MD5
+  const std::unique_ptr<inspect::Sha> sha_;  // null for MD5, since the SHA state is large
   RuleBook<DigestTable::Key> book_;
   LiveTable<DigestTable> live_;
   uint32_t n_gates_ = 1;  // number of linked gates; live entries may name no other

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// digest_cases.cc - inputs for fuzzing and measuring digests.
+// digest_cases.cc - inputs for fuzzing and benchmarking digests.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

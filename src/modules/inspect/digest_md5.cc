@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// digest_md5.cc - the rounds of MD5 on vectors, and the lanes that texts come into and leave.
+// digest_md5.cc - vectorised MD5 rounds, and the assignment of texts to lanes.
 #include "modules/inspect/digest_md5.h"
 
 #include <immintrin.h>
@@ -12,8 +12,8 @@ namespace batchplane::inspect {
 namespace {
 
 constexpr uint32_t kBlockBytes = 64;
-constexpr uint32_t kWords = 16;                // of a block
-constexpr uint8_t kNothing[kBlockBytes] = {};  // what lanes without a text read
+constexpr uint32_t kWords = 16;                // per block
+constexpr uint8_t kNothing[kBlockBytes] = {};  // read by lanes that have no text
 constexpr uint32_t kStart[4] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476};
 
 // The sines of RFC 1321, 3.4.
@@ -28,7 +28,7 @@ constexpr uint32_t kSines[64] = {
     0x6fa87e4f, 0xfe2ce6e0, 0xa3014314, 0x4e0811a1, 0xf7537e82, 0xbd3af235, 0x2ad7d2bb, 0xeb86d391};
 constexpr int kShifts[4][4] = {{7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23}, {6, 10, 15, 21}};
 
-// The word that each step takes.
+// Index of the message word that a step uses.
 constexpr uint32_t word_of(uint32_t step) {
   switch (step / 16) {
     case 0:
@@ -42,13 +42,14 @@ constexpr uint32_t word_of(uint32_t step) {
   }
 }
 
-// Text by text: whole blocks of its own, then one or two that end with its length.
+// Each lane processes the whole blocks of its text, then one or two tail blocks that end with the
+// text's length.
 template <uint32_t kLanes>
 struct Lanes {
   alignas(64) uint32_t state[4][kLanes];
   const uint8_t* at[kLanes];
-  uint32_t left_blocks[kLanes] = {};  // of the part that `at` is in
-  uint32_t tail_blocks[kLanes] = {};  // still to come
+  uint32_t left_blocks[kLanes] = {};  // in the part that `at` points into
+  uint32_t tail_blocks[kLanes] = {};  // not yet started
   uint32_t index[kLanes] = {};
   bool is_busy[kLanes] = {};
   uint8_t tails[kLanes][2 * kBlockBytes];
@@ -71,7 +72,8 @@ struct Lanes {
     is_busy[l] = true;
     settle(l);
   }
-  // From the text on to its tail; false when that is done, too.
+  // Moves on from the text to its tail when the text is done; returns false when the tail is done,
+  // too.
   bool settle(uint32_t l) {
     if (left_blocks[l] != 0) return true;
     if (tail_blocks[l] == 0) return false;
@@ -88,7 +90,7 @@ struct Lanes {
   }
 };
 
-// Texts go into lanes as they become free; all are done at the end.
+// Assigns texts to lanes as they become free, and returns when all are done.
 template <uint32_t kLanes>
 void run(void (*add_block)(const uint8_t* const*, uint32_t (*)[kLanes]), const Text* texts,
          uint32_t n, uint8_t* digests, uint32_t stride_bytes) {
@@ -175,8 +177,8 @@ struct Isa {
 #undef BP_MD5_TARGET
 }  // namespace avx2
 
-// Forms with a mask, of which nothing is left: g++ 12 takes what the others leave out for values that
-// nobody set.
+// Uses the masked forms with a full mask: g++ 12 warns about uninitialised values in the unmasked
+// ones.
 namespace avx512 {
 constexpr __mmask16 kAll = 0xffff;
 constexpr __mmask8 kAll8 = 0xff;
@@ -191,7 +193,7 @@ struct Isa {
   BP_MD5_TARGET static V rotate(V a) {
     return _mm512_maskz_rol_epi32(kAll, a, kBits);
   }
-  // Bit i of the constant: what bits of b, c, d in this order, as a number, give.
+  // Truth table: bit i is the result for (b, c, d) read as the 3-bit number i.
   template <uint32_t kRound>
   BP_MD5_TARGET static V mix(V b, V c, V d) {
     constexpr int kTables[4] = {0xca, 0xe4, 0x96, 0x39};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// digest_sha_ipsec_mb.cc - SHA as jobs of the library.
+// digest_sha_ipsec_mb.cc - SHA as jobs of intel-ipsec-mb.
 #include "modules/inspect/digest_sha_ipsec_mb.h"
 
 #include "modules/common/ipsec_mb_manager.h"

@@ -20,7 +20,7 @@ class Sha {
   Sha(const Sha&) = delete;
   Sha& operator=(const Sha&) = delete;
 
-  // digests + i * stride_bytes: that of text i.
+  // Writes the digest of text i to digests + i * stride_bytes.
   void sha1(const Text* texts, uint32_t n, uint8_t* digests, uint32_t stride_bytes) noexcept;
   void sha256(const Text* texts, uint32_t n, uint8_t* digests, uint32_t stride_bytes) noexcept;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// digest_test.cc - digests of RFC 1321 and FIPS 180, MD5 in all lanes against the plain rounds, marks and
-// live edits. The golden cases compare with another program.
+// digest_test.cc - test vectors of RFC 1321 and FIPS 180, MD5 in all lanes against a scalar
+// implementation, marks and live edits. The golden cases compare with another program.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -24,7 +24,7 @@ std::string hex_of(const uint8_t* bytes, uint32_t n) {
   return text;
 }
 
-// As RFC 1321 describes it, one text, one word after the other.
+// Scalar MD5, step by step as in RFC 1321.
 std::string slow_md5(std::vector<uint8_t> text) {
   static constexpr int kShifts[4][4] = {
       {7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23}, {6, 10, 15, 21}};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dpi.cc - looks into packets for what rules name: literals and expressions.
+// dpi.cc - matches packets against rules with literals and regular expressions.
 //
 // in: 1   out: pass, alert   drops: dpi_match
-// state: the rules, replaced live; how often each has matched
+// state: the rules, replaced live; a hit count for each rule
 #include <algorithm>
 
 #include "core/module/kernel.h"
@@ -161,7 +161,7 @@ class Dpi final : public Module, public Kernel {
     rules_ = std::move(rules);
   }
 
-  // Rules that have matched, the most frequent first.
+  // Rules that have matched, by descending number of hits.
   [[nodiscard]] Value hits() const {
     std::vector<std::pair<uint64_t, uint32_t>> counts;
     for (const auto& [id, count] : hits_) {
@@ -190,7 +190,7 @@ class Dpi final : public Module, public Kernel {
   const dpi::Action words_action_;
   bool has_alert_gate_ = false;
   dpi::DpiBook book_;
-  std::map<uint32_t, dpi::DpiRule> rules_;  // of the book and of files
+  std::map<uint32_t, dpi::DpiRule> rules_;  // from live commands and from files
   dpi::HitCounts hits_;
   Tally matches_;
   LiveTable<std::shared_ptr<dpi::Ruleset>> live_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dpi_automaton.cc - builds the table, breadth first, so that the states near the root lie together; and
-// scans.
+// dpi_automaton.cc - builds the table breadth first, so that the states near the root are close
+// together in memory, and scans texts.
 #include "modules/inspect/dpi_automaton.h"
 
 #include <algorithm>
@@ -11,19 +11,19 @@
 namespace batchplane::dpi {
 namespace {
 
-constexpr uint32_t kMostSteps = 256;          // in a row, before lanes are looked at again
-constexpr uint8_t kNothing[kMostSteps] = {};  // what lanes without a text read
+constexpr uint32_t kMostSteps = 256;          // bytes per lane before free lanes are refilled
+constexpr uint8_t kNothing[kMostSteps] = {};  // read by lanes that have no text
 
 uint8_t lower(uint8_t c) { return c >= 'A' && c <= 'Z' ? static_cast<uint8_t>(c + 32) : c; }
 
 }  // namespace
 
-// Literals by their classes, one node for each beginning that several share.
+// A trie of the literals' byte classes: common prefixes share nodes.
 struct Automaton::Trie {
   struct Node {
     uint32_t first_child = kNoState;
     uint32_t sibling = kNoState;
-    uint32_t state = 0;  // its number, once it has one
+    uint32_t state = 0;  // set by build()
     uint8_t byte_class = 0;
     std::vector<uint32_t> ending = {};
   };
@@ -72,7 +72,7 @@ void Automaton::choose_classes() {
   }
   std::array<uint8_t, 256> number{};
   const uint32_t n_used = static_cast<uint32_t>(std::ranges::count(is_used, true));
-  // Class 0 is that of bytes in no literal, where there are any.
+  // Class 0 is for bytes that are in no literal, if there are any.
   n_classes_ = n_used == 256 ? 0 : 1;
   for (uint32_t byte = 0; byte < 256; ++byte) {
     if (is_used[byte]) number[byte] = static_cast<uint8_t>(n_classes_++);
@@ -82,7 +82,7 @@ void Automaton::choose_classes() {
 
 void Automaton::build(const Trie& const_trie) {
   Trie trie = const_trie;
-  std::vector<uint32_t> order{0};  // nodes by state
+  std::vector<uint32_t> order{0};  // node numbers, indexed by state
   std::vector<uint32_t> suffix(trie.nodes.size(), 0);
   table_.assign(trie.nodes.size() * n_classes_, 0);
   outputs_.assign(trie.nodes.size(), {});
@@ -123,7 +123,7 @@ bool Automaton::is_there(const Literal& literal, const uint8_t* end) noexcept {
 template <uint32_t kLanes>
 struct Automaton::Lanes {
   const uint8_t* at[kLanes] = {};
-  uint32_t left_bytes[kLanes] = {};  // 0: it has no text
+  uint32_t left_bytes[kLanes] = {};  // 0: the lane is free
   uint32_t entry[kLanes] = {};
   uint32_t seen[kLanes] = {};
   uint32_t index[kLanes] = {};
@@ -172,7 +172,7 @@ void Automaton::step(Lanes<kLanes>& lanes, uint32_t n_steps) const noexcept {
   }
 }
 
-// Until no more than so many lanes have something to do.
+// Runs until at most `least_busy` lanes are busy.
 template <uint32_t kLanes>
 void Automaton::run(Lanes<kLanes>& lanes, uint32_t least_busy, const Text* texts, uint32_t n,
                     uint32_t& at, bool* is_hit) const noexcept {

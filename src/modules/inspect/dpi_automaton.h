@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dpi_automaton.h - all literals in one pass over a text (Aho and Corasick 1975), several texts side by
-// side: each step waits for memory, and so the steps of others fill the time.
+// dpi_automaton.h - searches for all literals in one pass (Aho and Corasick 1975), over several
+// texts in parallel: each step waits for memory, and the steps of the other texts fill that time.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ struct Literal {
 
 using inspect::Text;
 
-// How far into a text one is, and what the table says there.
+// A position in a text and the table entry reached there.
 struct Walk {
   uint32_t n_bytes = 0;
   uint32_t entry = 0;
@@ -29,17 +29,18 @@ struct Walk {
 // Read-only once built.
 class Automaton {
  public:
-  // Throws ConfigError below `where` when its table would not fit `max_bytes`.
+  // Throws ConfigError below `where` when the table would be larger than `max_bytes`.
   Automaton(std::vector<Literal> literals, uint64_t max_bytes, const std::string& where);
 
-  // is_hit[i]: whether text i may hold a literal: one that differs by case alone is a hit, too.
+  // is_hit[i]: whether text i may contain a literal. One nocase literal makes the scan ignore case
+  // for all of them, so false positives are possible.
   void scan(const Text* texts, uint32_t n, bool* is_hit) const noexcept;
-  // The same, one text after the other: for comparison.
+  // The same, one text after the other, for comparison.
   void scan_singly(const Text* texts, uint32_t n, bool* is_hit) const noexcept;
 
-  // To the first place where a text may hold a literal, or to its end.
+  // Walks to the first place where a literal may end, or to the end of the text.
   [[nodiscard]] Walk walk(const Text& text) const noexcept;
-  // Whether it can be of this text: what a device says may be anything.
+  // Whether the walk is plausible for this text: one read back from a device may be anything.
   [[nodiscard]] bool can_be(const Walk& walk, const Text& text) const noexcept {
     const uint32_t row = walk.entry & kRowMask;
     return row < table_.size() && row % n_classes_ == 0 && walk.n_bytes <= text.len_bytes &&
@@ -47,7 +48,7 @@ class Automaton {
   }
   [[nodiscard]] static bool is_hit(const Walk& walk) { return (walk.entry & kHasOutput) != 0; }
 
-  // Calls visit(literal) for each place in the text where one ends, from where `walk` stands.
+  // Calls visit(literal) for each place where a literal ends, starting from `walk`.
   template <class Visit>
   void report(const Text& text, Visit visit, Walk walk = {}) const noexcept {
     for (;; walk.entry = next(walk.entry, text.data[walk.n_bytes++])) {
@@ -57,7 +58,7 @@ class Automaton {
     }
   }
 
-  // For a device: the class of each byte, and then the table.
+  // For a device: the class of each byte, followed by the table.
   [[nodiscard]] std::vector<uint32_t> words() const;
 
   [[nodiscard]] uint32_t n_states() const { return static_cast<uint32_t>(outputs_.size()); }
@@ -68,7 +69,7 @@ class Automaton {
   static constexpr uint32_t kRowMask = kHasOutput - 1;
   static constexpr uint32_t kNoState = ~0U;
 
-  // Literals that end in a state, and the next state whose literals end there, too.
+  // The literals that end in a state, and the next shorter state in which literals end, too.
   struct Output {
     uint32_t first = 0;
     uint32_t n = 0;
@@ -106,10 +107,11 @@ class Automaton {
            bool* is_hit) const noexcept;
 
   std::vector<Literal> literals_;
-  std::array<uint8_t, 256> class_of_{};  // bytes that no literal tells apart are one
+  std::array<uint8_t, 256> class_of_{};  // bytes that no literal distinguishes share a class
   uint32_t n_classes_ = 1;
   bool folds_case_ = false;
-  std::vector<uint32_t> table_;  // by state and class: the next state's row, and whether any ends
+  std::vector<uint32_t>
+      table_;  // by state and class: the row of the next state, and whether a literal ends there
   std::vector<Output> outputs_;
   std::vector<uint32_t> ending_;
 };

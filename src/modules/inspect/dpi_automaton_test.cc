@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dpi_automaton_test.cc - the automaton against a search for each literal at each place.
+// dpi_automaton_test.cc - compares the automaton with a naive search.
 #include "modules/inspect/dpi_automaton.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ std::string lowered(std::string text) {
   return text;
 }
 
-using Places = std::multiset<uint32_t>;  // literals, as often as they are there
+using Places = std::multiset<uint32_t>;  // literal indexes, one per occurrence
 
 Places found_slowly(const std::vector<Literal>& literals, const std::string& text) {
   Places places;
@@ -41,7 +41,7 @@ Places found(const Automaton& automaton, const Text& text) {
   return places;
 }
 
-// Few letters, so that literals overlap, end in one another, and differ by case alone.
+// Few letters, so that literals overlap, are suffixes of one another, and differ only in case.
 std::string random_text(Rng& rng, uint32_t most, uint32_t n_letters) {
   std::string text;
   for (uint32_t n = rng.below(most + 1); n > 0; --n) {
@@ -82,7 +82,7 @@ TEST(DpiAutomaton, FindsWhatASearchFinds) {
       const Places expected = found_slowly(literals, texts[i]);
       ASSERT_EQ(found(automaton, views[i]), expected) << texts[i];
       ASSERT_EQ(is_hit[i], is_hit_singly[i]);
-      // Never missed; too often only where case alone differs.
+      // No false negatives; false positives only where the case differs.
       if (!expected.empty()) {
         ASSERT_TRUE(is_hit[i]);
       }
@@ -117,7 +117,7 @@ TEST(DpiAutomaton, RefusesATableThatDoesNotFit) {
   EXPECT_THROW(Automaton({{"abcdefgh", false}}, 100, "test"), ConfigError);
 }
 
-// Another program's answer, for literals that this file's own search might misread, too.
+// Hyperscan as an independent reference, in case the naive search misreads the literals, too.
 TEST(DpiAutomaton, AgreesWithHyperscan) {
   struct Sink final : PatternSink {
     void found(uint32_t pattern) noexcept override { patterns.insert(pattern); }

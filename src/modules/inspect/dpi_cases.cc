@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dpi_cases.cc - inputs for fuzzing and measuring dpi.
+// dpi_cases.cc - inputs for fuzzing and benchmarking dpi.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {
 namespace {
 
-// Words of four letters, none of which is in the frames.
+// Words of four letters that do not occur in the frames.
 List words_of(uint32_t n) {
   List rules;
   for (uint32_t i = 0; i < n; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dpi_content.cc - bytes as rules write them, "GET |0d 0a|", and expressions, "/a.*b/i".
+// dpi_content.cc - parses literals as written in rules, "GET |0d 0a|", and expressions, "/a.*b/i".
 #include <cstdio>
 
 #include "base/error.h"
@@ -13,7 +13,7 @@ bool is_plain(char c) {
   return c >= ' ' && c <= '~' && c != '|' && c != '"' && c != '\\' && c != ';';
 }
 
-// From behind a bar to the next one; returns where that is.
+// Parses hex digits from `at` up to the next bar; returns the position of that bar.
 size_t parse_hex(const std::string& text, size_t at, std::string& bytes, const std::string& where) {
   uint32_t high = kNoHexDigit;
   for (; at < text.size() && text[at] != '|'; ++at) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dpi_file.cc - files of rules in Snort's form, as far as it is understood here, and of words.
+// dpi_file.cc - reads rule files in a subset of Snort's syntax, and word lists.
 #include <array>
 #include <charconv>
 #include <set>
@@ -16,13 +16,13 @@ namespace {
 constexpr const char* kForm =
     "write: alert tcp any any -> any any (msg:\"..\"; content:\"..\"; nocase; sid:1;)";
 
-// They say something about the rule, and nothing about the packet.
+// Options that describe the rule and do not affect matching.
 const std::set<std::string> kWordsAboutRules = {"rev",      "classtype", "reference",
                                                 "metadata", "priority",  "gid"};
 
 struct Option {
   std::string name;
-  std::string value;  // without its quotation marks
+  std::string value;  // without the quotation marks
 };
 
 std::string trimmed(const std::string& text) {
@@ -31,7 +31,7 @@ std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-// `name:value; name; ...`, where a semicolon in quotation marks is none.
+// Splits `name:value; name; ...`; semicolons in quotation marks do not separate options.
 std::vector<Option> options_in(const std::string& text, const std::string& where) {
   std::vector<Option> options;
   std::string one;
@@ -152,7 +152,7 @@ std::pair<uint32_t, DpiRule> parse_line(const std::string& line, const std::stri
   return {sid, std::move(rule)};
 }
 
-// Calls `take` for each line that has something in it.
+// Calls `take` for each line that is neither blank nor a # comment.
 template <class Take>
 void for_each_line(const std::string& path, const std::string& where, Take take) {
   std::ifstream in = open_text_file(path, where);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dpi_hyperscan.cc - the library's database of all patterns.
+// dpi_hyperscan.cc - compiles all patterns into one Hyperscan database.
 #include "modules/inspect/dpi_hyperscan.h"
 
 #include <hs/hs.h>
@@ -11,7 +11,7 @@
 namespace batchplane::dpi {
 namespace {
 
-// Each byte as \xNN, so that none means anything else.
+// Escapes each byte as \xNN, so that none is a metacharacter.
 std::string escaped(const std::string& bytes) {
   std::string text;
   for (const char c : bytes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dpi_hyperscan.h - literals and expressions by the library Hyperscan.
+// dpi_hyperscan.h - matches literals and expressions with the Hyperscan library.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace batchplane::dpi {
 
-// Told the pattern that ends somewhere in a text.
+// Receives each pattern that ends somewhere in a text.
 class PatternSink {
  public:
   virtual void found(uint32_t pattern) noexcept = 0;
@@ -19,10 +19,10 @@ class PatternSink {
   ~PatternSink() = default;
 };
 
-// Owner: one worker at a time, since a scan needs memory of its own.
+// Owner: one worker at a time, since scans need scratch memory.
 class Hyperscan {
  public:
-  // Throws ConfigError with the pattern that the library cannot do.
+  // Throws ConfigError that names the pattern Hyperscan cannot compile.
   Hyperscan(const std::vector<Pattern>& patterns, const std::string& where);
   ~Hyperscan();
   Hyperscan(const Hyperscan&) = delete;

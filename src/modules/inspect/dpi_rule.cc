@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dpi_rule.cc - rules as mappings of a pipeline or a live command.
+// dpi_rule.cc - reads rules written as mappings in a pipeline or a live command.
 #include "modules/inspect/dpi_rule.h"
 
 #include "base/net.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dpi_rule.h - rules about what packets carry: as users write them, in a pipeline or in a file.
+// dpi_rule.h - dpi rules as users write them in a pipeline or a file.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@ inline constexpr uint32_t kMaxPatternBytes = 4096;
 inline constexpr uint32_t kFirstWordId = 1U
                                          << 31;  // rules of a list of words are numbered from here
 
-enum class Action : uint8_t { kAlert, kMark, kDrop };  // a later one wins over those before it
+enum class Action : uint8_t { kAlert, kMark, kDrop };  // ascending precedence
 
 struct Pattern {
-  std::string bytes;  // or the expression
+  std::string bytes;  // the literal or the expression
   bool is_nocase = false;
   bool is_regex = false;
-  std::string regex_flags = {};  // of i, s, m
+  std::string regex_flags = {};  // any of i, s, m
   bool operator==(const Pattern&) const = default;
 };
 
-// Matches a packet that has all its patterns, in any order and place.
+// Matches a packet that contains all the patterns, in any order and position.
 struct DpiRule {
   std::vector<Pattern> patterns;
   Action action = Action::kAlert;
@@ -40,9 +40,9 @@ struct DpiRule {
 using DpiBook = ItemBook<DpiRule>;
 [[nodiscard]] DpiBook make_dpi_book();
 
-// Lines as Snort's: `alert tcp any any -> any any (msg:"..."; content:"..."; nocase; sid:1;)`, and the
-// literal words of a list, one a line. Throw ConfigError with FILE:LINE. `ignores_headers`: addresses
-// and ports may be there, and have no meaning.
+// Reads rules in Snort's syntax, `alert tcp any any -> any any (msg:"..."; content:"..."; nocase;
+// sid:1;)`, or a list of literal words, one per line. Throws ConfigError with FILE:LINE.
+// `ignores_headers`: addresses and ports are accepted and ignored.
 void read_rules(const std::string& path, const std::string& where, bool ignores_headers,
                 std::map<uint32_t, DpiRule>& rules);
 void read_words(const std::string& path, const std::string& where, Action action,
@@ -50,10 +50,10 @@ void read_words(const std::string& path, const std::string& where, Action action
 
 [[nodiscard]] Action action_of(const std::string& name);
 [[nodiscard]] const char* name_of(Action action);
-// With |hex| parts and backslashes taken for what they stand for; throws ConfigError at `where`.
+// Decodes |hex| parts and backslash escapes; throws ConfigError at `where`.
 [[nodiscard]] std::string parse_content(const std::string& text, const std::string& where);
 [[nodiscard]] std::string format_content(const std::string& bytes);
-// `/expression/flags`; throws ConfigError at `where`.
+// Parses `/expression/flags`; throws ConfigError at `where`.
 [[nodiscard]] Pattern parse_pcre(const std::string& text, const std::string& where);
 
 }  // namespace batchplane::dpi

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dpi_ruleset.cc - one pattern for all rules that look for the same, and from patterns back to rules.
+// dpi_ruleset.cc - shares one pattern between all rules that use it, and maps matched patterns back
+// to rules.
 #include "modules/inspect/dpi_ruleset.h"
 
 #include <tuple>
@@ -37,7 +38,7 @@ Ruleset::Ruleset(const std::map<uint32_t, DpiRule>& rules, EngineKind engine, Hi
                           "set engine: hyperscan; aho_corasick finds literals alone");
       }
       std::vector<uint32_t>& users = rules_by_pattern[pattern];
-      if (!users.empty() && users.back() == index) continue;  // the rule has it twice
+      if (!users.empty() && users.back() == index) continue;  // the rule repeats the pattern
       users.push_back(index);
       ++rules_.back().n_patterns;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dpi_ruleset.h - rules compiled: which patterns each has, and what becomes of a packet.
+// dpi_ruleset.h - compiled rules: the patterns of each, and the verdict on a packet.
 #pragma once
 
 #include <map>
@@ -15,10 +15,10 @@ namespace batchplane::dpi {
 
 enum class EngineKind : uint8_t { kAhoCorasick, kHyperscan };
 
-// How often each rule has matched; kept across edits by the rule's number.
+// Hits of each rule, by rule number; kept across edits.
 using HitCounts = std::map<uint32_t, std::shared_ptr<Tally>>;
 
-// What the rules make of one packet.
+// The verdict of all rules on one packet.
 struct Verdict {
   Action action = Action::kAlert;
   bool is_match = false;
@@ -26,24 +26,24 @@ struct Verdict {
   uint32_t mark = 0;
 };
 
-// Owner: one worker at a time; made on the control thread.
+// Owner: one worker at a time; built on the control thread.
 class Ruleset final : public KernelTable, private PatternSink {
  public:
-  // Throws ConfigError when the engine cannot do what a rule asks for. `hits` gets an entry for each
+  // Throws ConfigError when the engine does not support a rule. Adds an entry to `hits` for each
   // rule that has none.
   Ruleset(const std::map<uint32_t, DpiRule>& rules, EngineKind engine, HitCounts& hits,
           const std::string& where);
 
-  // verdicts[i] of text i; protos: of the packets' transports.
+  // Sets verdicts[i] for text i; protos[i] is the packet's transport protocol.
   void judge(const Text* texts, const uint8_t* protos, uint32_t n, Verdict* verdicts) noexcept;
 
-  // The same where a device has walked, or says so; and how it is done here.
+  // The same with walks computed by a device, which are checked.
   void judge_from(const Walk* walks, const Text* texts, const uint8_t* protos, uint32_t n,
                   Verdict* verdicts) noexcept;
   [[nodiscard]] Walk walk(const Text& text) const noexcept { return automaton_->walk(text); }
   [[nodiscard]] std::vector<uint32_t> words() const override { return automaton_->words(); }
 
-  // Counts on in these, where a rule's number is among them. Before any worker judges by it.
+  // Uses these counters for the rules they contain. Call before a worker uses this rule set.
   void count_in(const HitCounts& hits);
 
   [[nodiscard]] uint32_t n_rules() const { return static_cast<uint32_t>(rules_.size()); }
@@ -58,7 +58,7 @@ class Ruleset final : public KernelTable, private PatternSink {
     uint8_t proto = 0;
     uint32_t mark = 0;
     std::shared_ptr<Tally> hits;
-    // In the packet of this number, so many of its patterns have been seen.
+    // Number of the last packet that contained any of the rule's patterns; n_seen of them so far.
     uint64_t packet = 0;
     uint32_t n_seen = 0;
   };
@@ -71,9 +71,9 @@ class Ruleset final : public KernelTable, private PatternSink {
   std::unique_ptr<Automaton> automaton_;
   std::unique_ptr<Hyperscan> hyperscan_;
   std::vector<Rule> rules_;
-  std::vector<uint32_t> first_rule_;  // by pattern: into rules_of_pattern_
+  std::vector<uint32_t> first_rule_;  // by pattern: an index into rules_of_pattern_
   std::vector<uint32_t> rules_of_pattern_;
-  std::vector<uint64_t> seen_in_;  // by pattern: the last packet that had it
+  std::vector<uint64_t> seen_in_;  // by pattern: number of the last packet that contained it
   uint64_t packet_ = 0;
   uint8_t proto_ = 0;
   Verdict* verdict_ = nullptr;

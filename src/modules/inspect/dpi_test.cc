@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dpi_test.cc - rules in all their forms, what becomes of packets, live edits, and files with errors.
+// dpi_test.cc - rules in all their forms, verdicts on packets, live edits, and files with errors.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -62,7 +62,7 @@ TEST_P(DpiEngine, AlertsPassWhereNobodyTakesThem) {
 }
 
 TEST_P(DpiEngine, LooksAtThePayloadAlone) {
-  // The header has zeros, the payload has none.
+  // The headers contain zeros, the payload does not.
   ModuleHarness payload("dpi", params_of({rule_of(1, "|00 00|")}, GetParam()), 2);
   EXPECT_EQ(payload.run({frame_of("abc")}).gates(), std::vector<uint32_t>{0});
   Dict params = params_of({rule_of(1, "|00 00|")}, GetParam());
@@ -89,7 +89,7 @@ TEST_P(DpiEngine, EditsAreLive) {
   EXPECT_EQ(gates(), (std::vector<uint32_t>{1, 0}));
   dpi.command("replace", saved);
   EXPECT_EQ(gates(), (std::vector<uint32_t>{0, 1}));
-  // Counts stay with rules that stay.
+  // Rules that are kept keep their counts.
   ModuleHarness later("dpi", params_of({rule_of(2, "two")}, GetParam()), 2);
   later.module().inherit(dpi.module());
   later.module().adopt(dpi.module());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// mlp.cc - reads the layers, and multiplies.
+// mlp.cc - loads the layers and evaluates the network.
 #include "modules/inspect/mlp.h"
 
 #include <immintrin.h>
@@ -115,7 +115,7 @@ std::vector<uint32_t> Mlp::words() const {
   return words;
 }
 
-// out[p] of packet p: kMany packets and two registers of outputs at a time.
+// Computes layer outputs for kMany packets, two registers of outputs at a time.
 template <uint32_t kMany>
 void Mlp::run(const Layer& layer, const float* in, uint32_t stride, float* out, bool is_last) {
   const __m256 zero = _mm256_setzero_ps();
@@ -159,7 +159,7 @@ void Mlp::classify(const Text* texts, uint32_t n, float* scratch, Choice* choice
       const bool is_last = l + 1 == layers_.size();
       float* const in = halves[l % 2];
       float* const out = halves[1 - l % 2];
-      // Two or three take as long as four, whose rows hold what was there before.
+      // Two or three packets take as long as four; the unused rows hold stale values.
       if (n_now == 1) {
         run<1>(layers_[l], in, widest_, out, is_last);
       } else {

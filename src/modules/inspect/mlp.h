@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// mlp.h - a multi-layer perceptron over bytes: each layer's weights are read once for several packets.
+// mlp.h - a multi-layer perceptron on bytes; each layer's weights are loaded once for several
+// packets.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace batchplane::inspect {
 
-// A text's class, and the bits of its output, the highest one: 0 where that is no number.
+// The class of a text, and the bits of its (highest) output, or 0 if that is NaN.
 struct Choice {
   uint32_t chosen = 0;
   uint32_t output_bits = 0;
@@ -22,9 +23,10 @@ class Mlp {
   static constexpr uint32_t kMaxWidth = 4096;
   static constexpr uint32_t kMaxLayers = 16;
 
-  // Layers w0, b0, w1, b1, .. of a file of numpy.savez; w has a row for each input. Throws ConfigError.
+  // Reads layers w0, b0, w1, b1, ... from a file written by numpy.savez; w has a row for each
+  // input. Throws ConfigError.
   static Mlp from_file(const std::string& path, const std::string& where);
-  // Of random weights, the same each time: for load and tests.
+  // Random weights, the same each time, for benchmarks and tests.
   static Mlp random(const std::vector<uint32_t>& widths);
 
   [[nodiscard]] uint32_t n_inputs() const { return layers_.front().n_inputs; }
@@ -32,20 +34,21 @@ class Mlp {
   [[nodiscard]] uint64_t n_weights() const;
   [[nodiscard]] uint32_t n_scratch_floats() const;
 
-  // choices[i]: the class of text i, whose first n_inputs() bytes are taken, over 255, with zeros behind
-  // its end. Between layers what is negative becomes 0; the first of the highest outputs wins.
-  // `scratch`: n_scratch_floats() of them.
+  // choices[i]: the class of text i. The inputs are its first n_inputs() bytes divided by 255,
+  // padded with zeros. ReLU between layers; of equal highest outputs the first wins. `scratch` has
+  // n_scratch_floats() elements.
   void classify(const Text* texts, uint32_t n, float* scratch, Choice* choices) const noexcept;
 
-  // For a device (classify.cl): layers, the widest one, what a byte is multiplied with; each layer's inputs, outputs
-  // and padded outputs; and then each layer's biases and weights.
+  // For a device (classify.cl): the number of layers, the widest layer and the scale factor for
+  // bytes; for each layer its inputs, outputs and padded outputs; then each layer's biases and
+  // weights.
   [[nodiscard]] std::vector<uint32_t> words() const;
-  [[nodiscard]] uint32_t scratch_words() const { return 2 * widest_; }  // of a text there
+  [[nodiscard]] uint32_t scratch_words() const { return 2 * widest_; }  // per text on a device
 
  private:
   static constexpr float kByteScale = 1.0F / 255;
-  static constexpr uint32_t kPackets = 4;  // that take a weight at once
-  static constexpr uint32_t kStride = 16;  // outputs are padded to a multiple of it
+  static constexpr uint32_t kPackets = 4;  // packets that share one load of a weight
+  static constexpr uint32_t kStride = 16;  // outputs are padded to a multiple of this
 
   struct Layer {
     uint32_t n_inputs = 0;
@@ -61,7 +64,7 @@ class Mlp {
                   bool is_last);
 
   std::vector<Layer> layers_;
-  uint32_t widest_ = 0;  // padded
+  uint32_t widest_ = 0;  // including padding
 };
 
 }  // namespace batchplane::inspect

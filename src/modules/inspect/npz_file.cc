@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// npz_file.cc - a zip archive's directory, from its end, and the .npy files in it.
+// npz_file.cc - reads the central directory of a zip archive and the .npy files in it.
 #include "modules/inspect/npz_file.h"
 
 #include <cmath>
@@ -17,7 +17,7 @@ constexpr uint64_t kMaxFileBytes = 256 << 20;
 constexpr uint64_t kMaxDimension = 1 << 20;
 constexpr const char* kRemedy = "write it with numpy.savez(FILE, w0=.., b0=.., ..)";
 
-// Little-endian numbers at places of the file; nothing beyond its end.
+// Little-endian numbers at offsets in the file; bounds are checked.
 class Bytes {
  public:
   Bytes(std::string bytes, std::string path, std::string where)
@@ -44,7 +44,7 @@ class Bytes {
   std::string where_;
 };
 
-// The zip format's records, and places of fields in them.
+// Signatures and field offsets of the zip format.
 constexpr uint32_t kEndSignature = 0x06054b50;
 constexpr uint32_t kEntrySignature = 0x02014b50;
 constexpr uint32_t kEndBytes = 22;
@@ -61,7 +61,7 @@ uint64_t find_end(const Bytes& file) {
   file.refuse("this is no .npz file");
 }
 
-// What follows 'key': up to a comma or bracket that is not inside parentheses.
+// The value of 'key': up to a comma or closing brace that is not inside parentheses.
 std::string field_of(const std::string& header, const std::string& key) {
   size_t at = header.find("'" + key + "':");
   if (at == std::string::npos) return "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// npz_file.h - arrays of numbers from files that numpy.savez wrote.
+// npz_file.h - reads arrays of numbers from files written by numpy.savez.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace batchplane::inspect {
 
-// Row by row.
+// Row-major.
 struct NpzArray {
   std::vector<uint64_t> shape;
   std::vector<float> values;
 };
 
-// By name. Throws ConfigError, with the file and what is wrong with it. Arrays are of '<f4' or '<f8';
-// compressed ones are refused.
+// Arrays by name. Throws ConfigError with the file and the error. Elements are '<f4' or '<f8';
+// compressed files are refused.
 [[nodiscard]] std::map<std::string, NpzArray> read_npz(const std::string& path,
                                                        const std::string& where);
 

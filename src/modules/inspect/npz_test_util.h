@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// npz_test_util.h - files of weights, good and broken.
+// npz_test_util.h - builds good and broken files of weights.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ inline void append(std::string& to, uint64_t x, uint32_t n_bytes) {
   for (uint32_t i = 0; i < n_bytes; ++i) to += static_cast<char>(i < 8 ? x >> 8 * i : 0);
 }
 
-// As numpy.savez writes them.
+// In the format of numpy.savez.
 inline std::string npy_of(const std::string& shape, const std::vector<float>& values,
                           const std::string& type = "<f4") {
   std::string header =
@@ -38,7 +38,7 @@ inline std::string npz_of(const std::vector<std::pair<std::string, std::string>>
     append(facts, name.size() + 4, 2);
     append(zip, 0x04034b50, 4);
     zip += facts;
-    append(zip, 4, 2), append(zip, 0, 4);  // an extra field, which is skipped
+    append(zip, 4, 2), append(zip, 0, 4);  // an extra field, which the reader skips
     zip.insert(zip.size() - 4, name + ".npy");
     zip += content;
     append(directory, 0x02014b50, 4), append(directory, 20, 2);

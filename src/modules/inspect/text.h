@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// text.h - the part of a packet that is looked at.
+// text.h - the part of a packet that is inspected.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,9 @@ struct Text {
   uint32_t len_bytes = 0;
 };
 
-// All from the IP header on, or what the transport carries; where there is no transport to tell, all
-// behind the headers there are. `proto`: the transport, 0 where there is none.
+// With `takes_frame` everything from the IP header on; else the transport payload, or everything
+// behind the headers found if there is no known transport. `proto`: the transport protocol, 0 if
+// there is none.
 [[nodiscard]] inline Text text_of(Packet& pkt, bool takes_frame, uint8_t& proto) noexcept {
   const uint32_t l3 = l3_offset_of(pkt);
   const uint32_t len_bytes = pkt.len_bytes();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt.cc - many inside hosts behind a few external addresses: network address and port
-// translation.
+// napt.cc - network address and port translation (NAPT): many inside hosts share a few external
+// addresses.
 //
 // in: 1 (both directions)   out: outside, inside, local   drops: napt_reasons.h, nat_reasons.h
 // state: connections; owner: the worker
@@ -55,7 +55,7 @@ class Napt final : public Module {
   void inherit(Module& old_module) override {
     const auto& old = static_cast<Napt&>(old_module);
     if (declared_ != old.declared_) return;
-    // The file says what it said: live edits stay.
+    // The pipeline's declaration is unchanged, so live edits are kept.
     ExternalPool& pool = translator_.table().pool();
     for (const uint32_t address : addresses_) pool.withdraw(net::be32(address));
     addresses_ = old.addresses_;
@@ -101,7 +101,7 @@ class Napt final : public Module {
   static NaptTranslator make_translator(const Args& args,
                                         const ExternalPool::Addresses& externals) {
     NaptConfig config = nat::parse_config(args);
-    // Nothing will go through it: no need for a table of full size.
+    // A pipeline that is only checked gets no traffic and needs no full-size table.
     if (args.env().is_check) config.limits.max_connections = 16;
     std::random_device entropy;
     const uint64_t seed = uint64_t{entropy()} << 32 | entropy();
@@ -176,7 +176,7 @@ class Napt final : public Module {
   }
 
   const ExternalPool::Addresses declared_;
-  ExternalPool::Addresses addresses_;  // with live edits
+  ExternalPool::Addresses addresses_;  // including live edits
   const uint32_t first_port_;
   const uint32_t last_port_;
   NaptTranslator translator_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_cases.cc - with what napt is fuzzed, with tables small enough to overflow, and measured:
-// with connections by the few and by the million.
+// napt_cases.cc - inputs for fuzzing napt, with tables small enough to overflow, and for
+// benchmarking it with a few connections and with millions.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

@@ -12,12 +12,12 @@ namespace {
 
 constexpr uint32_t kUsualLimit = 100;
 constexpr uint32_t kMaxListed = 100'000;
-constexpr const char* kProtocols[] = {"tcp", "udp", "icmp"};  // as PortSpace
+constexpr const char* kProtocols[] = {"tcp", "udp", "icmp"};  // indexed by PortSpace
 
 struct Filter {
   std::optional<PortSpace> space;
   std::optional<NaptState> state;
-  std::optional<uint32_t> inside, outside, remote;  // as in packets
+  std::optional<uint32_t> inside, outside, remote;  // in network order
   uint32_t limit = kUsualLimit;
 
   [[nodiscard]] bool admits(const NaptView& view) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_commands.h - what an operator asks of a napt module: which connections there are, other
-// external addresses, a clean table.
+// napt_commands.h - live commands of a napt module: list connections, edit the external addresses,
+// flush the table.
 #pragma once
 
 #include <array>
@@ -14,12 +14,12 @@
 
 namespace batchplane::nat {
 
-// Addresses and prefixes, each address once, in host order. Throws ConfigError.
+// Parses addresses and prefixes; returns each address once, in host order. Throws ConfigError.
 [[nodiscard]] std::vector<uint32_t> parse_externals(const List& items, const std::string& where);
 [[nodiscard]] NaptConfig parse_config(const Args& args);
 [[nodiscard]] std::vector<ParamSpec> napt_params();
 
-// Edits on their way from the control thread to the worker, which obeys between two runs.
+// Queue of edits from the control thread to the worker, which applies them between two runs.
 class NaptOrders {
  public:
   enum class Kind : uint8_t { kAdd, kWithdraw, kFlush };
@@ -29,7 +29,7 @@ class NaptOrders {
     std::unique_ptr<External> external;
   };
 
-  // Control thread. False when too many wait.
+  // Control thread. False when the queue has no room for `n` more.
   [[nodiscard]] bool has_room(uint32_t n) const {
     return tail_.load(std::memory_order_relaxed) - head_.load(std::memory_order_acquire) + n <=
            kMax;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_fragments.h - the translation of a packet's first fragment, for later fragments, which have
-// no ports.
+// napt_fragments.h - remembers how a packet's first fragment was translated, for later fragments,
+// which have no ports.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +15,11 @@ struct NaptFragment {
   NaptKey key;  // addresses, id and protocol
   uint64_t new_ends = 0;
   uint32_t since = 0;        // ticks
-  uint16_t first_bytes = 0;  // payload of the first fragment; 0: an empty place
+  uint16_t first_bytes = 0;  // payload of the first fragment; 0: the entry is empty
   uint8_t gate = 0;
 };
 
-// Sets of four; the oldest of a set makes room. Owner: the worker.
+// Set-associative, 4 ways; the oldest entry of a set is replaced. Owner: the worker.
 class NaptFragments {
  public:
   NaptFragments(uint32_t max_packets, uint64_t seed)
@@ -29,7 +29,7 @@ class NaptFragments {
     return {ip.addresses_raw(), uint64_t{ip.protocol} << 16 | ip.id.raw()};
   }
 
-  // nullptr if it is missing or older than `limit` ticks.
+  // Returns nullptr if the fragment is missing or older than `limit` ticks.
   [[nodiscard]] const NaptFragment* find(const NaptKey& key, uint32_t now,
                                          uint32_t limit) const noexcept {
     const NaptFragment* set = set_of(key);

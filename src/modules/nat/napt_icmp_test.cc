@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_icmp_test.cc - ICMP queries and errors as RFC 5508 asks, hairpins, fragments, faulty
+// napt_icmp_test.cc - ICMP queries and errors as RFC 5508 requires, hairpinning, fragments, faulty
 // packets.
 #include "napt_test_rig.h"
 
@@ -165,7 +165,7 @@ TEST(NaptHairpin, Rfc5508Req7ErrorsAreTranslatedTwice) {
 struct Parts {
   Bytes first, second;
 };
-// A UDP packet in two fragments; checksums as of the whole.
+// A UDP packet in two fragments; the checksum is that of the whole packet.
 Parts cut(Ep from, Ep to, uint16_t id) {
   const Bytes whole = udp_part(from, to, 56);
   const Bytes head(whole.begin(), whole.begin() + 32);
@@ -182,7 +182,7 @@ TEST(NaptFragments, Rfc4787Req14LaterOnesFollowTheFirst) {
   EXPECT_EQ(first.gate, 0U) << first.drop;
   EXPECT_EQ(second.gate, 0U) << second.drop;
   EXPECT_EQ(net::load32(ip_of(second.bytes) + 12), kExternal);
-  // Put together again it is a packet with right checksums.
+  // The reassembled packet has correct checksums.
   Bytes l4(ip_of(first.bytes) + 20, ip_of(first.bytes) + 52);
   l4.insert(l4.end(), ip_of(second.bytes) + 20, ip_of(second.bytes) + 52);
   EXPECT_EQ(wrong_sums(frame_of(ipv4({.src = kExternal, .dst = kServer.ip}, l4))), "");
@@ -251,7 +251,7 @@ TEST(NaptFaults, EveryPrefixOfAPacketIsSafe) {
       const Bytes cut_frame(whole.begin(), whole.begin() + static_cast<long>(n));
       (void)rig.harness().run({cut_frame});
       if (n < 16 + 20) continue;
-      Bytes honest = cut_frame;  // says how short it is
+      Bytes honest = cut_frame;  // with the total length corrected
       net::store16(&honest[16], static_cast<uint16_t>(n - 14));
       (void)rig.harness().run({honest});
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_index.h - hash index with one writer: from hashes to numbers of entries stored elsewhere.
+// napt_index.h - single-writer hash index: maps hashes to numbers of entries stored elsewhere.
 //
-// A bucket is one cache line: 15 tagged numbers, all compared at once, and how many entries had to
-// go on to a later bucket because this one was full. Inserting and erasing are O(1), without
-// tombstones or rebuilding; nothing is allocated after construction.
+// A bucket is one cache line: 15 tagged numbers, compared all at once, and a count of the entries
+// that overflowed to a later bucket because this one was full. Inserting and erasing are O(1),
+// without tombstones or rehashing; nothing is allocated after construction.
 #pragma once
 
 #include <immintrin.h>
@@ -19,7 +19,7 @@ namespace batchplane::nat {
 
 class NaptIndex {
  public:
-  static constexpr uint32_t kNone = 0;  // never a number
+  static constexpr uint32_t kNone = 0;  // never used as a number
   static constexpr uint32_t kMaxNumber = (1U << 24) - 1;
 
   NaptIndex(uint32_t max_keys, uint64_t seed)
@@ -27,7 +27,7 @@ class NaptIndex {
         mask_(static_cast<uint32_t>(buckets_.size() - 1)),
         seed_(seed) {}
 
-  // The halves of a 128-bit product, folded; senders do not know the seed.
+  // XOR of the halves of a 128-bit product; senders do not know the seed.
   [[nodiscard]] uint64_t hash(uint64_t a, uint64_t b) const {
     const auto product =
         static_cast<unsigned __int128>(a ^ seed_) * (b ^ seed_ ^ 0x4b33a62ed433d4a3ULL);
@@ -35,13 +35,13 @@ class NaptIndex {
   }
   void prefetch(uint64_t hash) const { __builtin_prefetch(&buckets_[home_of(hash)]); }
 
-  // The most likely number for the key; the caller must compare.
+  // The most likely entry for the key; the caller must compare the keys.
   [[nodiscard]] uint32_t candidate(uint64_t hash) const {
     const Bucket& bucket = buckets_[home_of(hash)];
     const uint32_t found = matches(bucket, tag_of(hash));
     return found == 0 ? kNone : bucket.slots[std::countr_zero(found)] & kMaxNumber;
   }
-  // `is_it(number)` compares the entry's key.
+  // `is_it(number)` compares the keys.
   template <class IsIt>
   [[nodiscard]] uint32_t find(uint64_t hash, IsIt is_it) const {
     for (uint32_t at = home_of(hash);; at = (at + 1) & mask_) {
@@ -53,7 +53,7 @@ class NaptIndex {
       if (bucket.n_passed == 0) return kNone;
     }
   }
-  // The key is not there; the index holds fewer than max_keys.
+  // Requires that the key is absent and the index holds fewer than max_keys.
   void insert(uint64_t hash, uint32_t number) {
     for (uint32_t at = home_of(hash);; at = (at + 1) & mask_) {
       Bucket& bucket = buckets_[at];
@@ -64,7 +64,7 @@ class NaptIndex {
       ++bucket.n_passed;
     }
   }
-  // The key is there.
+  // Requires that the key is present.
   void erase(uint64_t hash, uint32_t number) {
     const uint32_t wanted = tag_of(hash) << kTagShift | number;
     for (uint32_t at = home_of(hash);; at = (at + 1) & mask_) {
@@ -82,10 +82,10 @@ class NaptIndex {
 
  private:
   static constexpr uint32_t kSlots = 15;
-  static constexpr uint32_t kUsualKeys = 8;  // per bucket at most, on average
+  static constexpr uint32_t kUsualKeys = 8;  // average load of a bucket at most
   static constexpr uint32_t kTagShift = 24;
   struct alignas(64) Bucket {
-    uint32_t slots[kSlots] = {};  // tag above the number; 0 = empty
+    uint32_t slots[kSlots] = {};  // tag in the bits above the number; 0 = empty
     uint32_t n_passed = 0;
   };
 

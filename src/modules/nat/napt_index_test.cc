@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_index_test.cc - the index agrees with a plain map, also when buckets overflow.
+// napt_index_test.cc - the index agrees with std::unordered_map, also when buckets overflow.
 #include "modules/nat/napt_index.h"
 
 #include <gtest/gtest.h>

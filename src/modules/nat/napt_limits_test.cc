@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_limits_test.cc - what is bounded, what goes first when it is full, live commands, and
-// connections that outlive a new pipeline.
+// napt_limits_test.cc - limits, eviction when the table is full, live commands, and connections
+// that survive an apply.
 #include "base/error.h"
 #include "napt_test_rig.h"
 
@@ -31,7 +31,7 @@ TEST(NaptLimits, ASynFloodEvictsTheOldestTransitoryAndNoEstablished) {
   std::vector<Ep> ends;
   for (uint32_t i = 0; i < 50; ++i) ends.push_back(rig.connect(flow(i), kServer));
   const int64_t bytes = rig.count("table_bytes");
-  // The long run sends the ten million that a botnet sends in a second.
+  // The long run opens ten million flows, as many as a botnet in a second.
   const uint32_t n_flows = std::getenv("BATCHPLANE_LONG") != nullptr ? 10'000'000 : 200'000;
   for (uint32_t i = 0; i < n_flows; ++i) {
     const Ep from{ip4(10, 64, 0, 0) + i, static_cast<uint16_t>(i)};

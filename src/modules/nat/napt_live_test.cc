@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_live_test.cc - an operator lists, counts, edits and flushes while packets go through.
+// napt_live_test.cc - listing, counting, editing and flushing while traffic flows.
 #include <atomic>
 #include <thread>
 
@@ -12,7 +12,7 @@ namespace napt_live_test {
 
 using namespace nattest;  // NOLINT: helpers of these tests
 
-// What a list shows is of one connection: ends of different ones never mix.
+// Each listed row belongs to one connection: its ends must never be a mix of two.
 void expect_whole(const Value& connection) {
   const std::string inside = connection["inside"].as_string();
   const std::string remote = connection["remote"].as_string();
@@ -53,7 +53,7 @@ TEST(NaptLive, ListsAreWholeWhileConnectionsComeAndGo) {
       (void)module.command(look % 2 == 0 ? "add" : "delete", Dict{{"external", "198.51.100.7"}});
       if (look % 50 == 0) (void)module.command("flush", Dict{});
     } catch (const ConfigError&) {
-      // There already, or gone already.
+      // It is there already, or already deleted.
     }
   }
   is_over = true;

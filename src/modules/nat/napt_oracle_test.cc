@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_oracle_test.cc - random packets both ways and random pauses, against a slow model that says
-// what RFC 4787, 5382 and 5508 ask in the plainest way.
+// napt_oracle_test.cc - random packets in both directions and random pauses, compared with a simple
+// model of the requirements of RFC 4787, 5382 and 5508.
 #include <map>
 #include <optional>
 #include <tuple>
@@ -13,7 +13,8 @@ namespace napt_oracle_test {
 
 using namespace nattest;  // NOLINT: helpers of these tests
 
-// All pauses are multiples of 10 s and no limit is one: the module's coarse clock cannot matter.
+// All pauses are multiples of 10 s and no timeout is, so the coarse ticks of the module do not
+// matter.
 constexpr double kUdpS = 45, kIcmpS = 15, kOpenS = 125, kTransitoryS = 25;
 
 class Model {
@@ -21,7 +22,7 @@ class Model {
   struct Packet {
     uint8_t proto;
     Ep from, to;
-    uint8_t flags;  // TCP
+    uint8_t flags;  // TCP flags
     bool is_request;
   };
   enum class Filtering : uint8_t { kAny, kAddress, kAddressAndPort };
@@ -36,11 +37,11 @@ class Model {
     std::erase_if(mappings_, [&](const auto& item) { return !is_used(item.first); });
   }
 
-  // Outbound: whether it passes; the module says the external end of a new mapping.
+  // Outbound: whether the packet passes. The external end of a new mapping is the module's choice.
   [[nodiscard]] bool passes_out(const Packet& p) const {
     return connections_.contains({{p.proto, p.from}, p.to}) || may_open(p);
   }
-  // What is wrong with the external end that the packet got; then the packet is booked.
+  // Checks the external end that the module chose and records the packet; returns an error text.
   std::string sent_out(const Packet& p, Ep external) {
     const Inside inside{p.proto, p.from};
     std::string wrong;
@@ -62,7 +63,7 @@ class Model {
     book({inside, p.to}, p.flags, 0);
     return wrong;
   }
-  // Inbound: the inside end that must get it.
+  // Inbound: the inside end that must receive the packet.
   std::optional<Ep> sent_in(const Packet& p) {
     for (const auto& [inside, external] : mappings_) {
       if (inside.first != p.proto || external != p.to) continue;

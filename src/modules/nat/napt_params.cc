@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_params.cc - the parameters of a napt module, with the RFCs' times as defaults.
+// napt_params.cc - the parameters of a napt module; timeouts default to those of the RFCs.
 #include "base/error.h"
 #include "modules/nat/napt_commands.h"
 

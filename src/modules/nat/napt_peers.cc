@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_peers.cc - the rest of the connection table: who may send to a mapping, and what others see
-// of the table.
+// napt_peers.cc - the rest of the connection table: filtering of remote hosts, and views for other
+// threads.
 #include <utility>
 
 #include "modules/nat/napt_table.h"
@@ -30,7 +30,7 @@ void NaptTable::count_peer(uint32_t mapping, uint32_t remote, bool is_more) noex
   ++peers_[peer].n_sessions;
 }
 
-// RFC 4787, 5. Packets of a connection that is there do not come here.
+// RFC 4787, 5. Only called for packets that do not belong to an existing connection.
 bool NaptTable::admits(uint32_t mapping, uint32_t remote) const noexcept {
   if (limits_.filtering == Filtering::kAddressAndPort) return false;
   return limits_.filtering == Filtering::kEndpoint ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_ports.cc - bitmaps of ports with a summary above them, and the set of external addresses.
+// napt_ports.cc - two-level bitmaps of ports, and the set of external addresses.
 #include "modules/nat/napt_ports.h"
 
 #include <bit>
@@ -31,8 +31,8 @@ uint32_t PortMap::take(uint32_t wanted, Rng& rng) noexcept {
   if (is_exhausted()) return kNoPort;
   uint32_t port = wanted;
   if (is_taken(wanted)) {
-    // RFC 6056: ports that cannot be guessed. The rest of the random word, then the words behind
-    // it, at last those before it and its own beginning.
+    // RFC 6056: unpredictable ports. Searches from a random port: the rest of its word, then the
+    // words after it, and finally those before it, including the start of its own.
     const auto start = static_cast<uint32_t>(rng.below(65536));
     uint32_t word = start / 64;
     uint64_t open = ~taken_[word] & (~0ULL << (start % 64));
@@ -57,7 +57,7 @@ void PortMap::give_back(uint32_t port) noexcept {
   n_used_.set(n_used_.value() - 1);
 }
 
-// ICMP has no ports: its ids are all free for use.
+// ICMP has no ports: all its ids may be used.
 External::External(uint32_t raw, uint32_t first_port, uint32_t last_port)
     : address_raw(raw),
       maps{PortMap(first_port, last_port), PortMap(first_port, last_port), PortMap(0, 65535)} {}
@@ -91,8 +91,8 @@ void ExternalPool::index_all() noexcept {
 
 uint32_t ExternalPool::choose(uint64_t hash, PortSpace space) const noexcept {
   if (n_open_ == 0) return kNoExternal;
-  // Hashes of neighbours lie a fixed step apart, with some seeds one that leaves out a quarter of
-  // the addresses: a product of the hash with itself does not keep the step.
+  // The hashes of neighbouring addresses are a fixed step apart, and with some seeds the step skips
+  // a quarter of the external addresses. Multiplying the hash with itself breaks the pattern.
   const uint64_t spread = mix_words(hash, hash >> 32, 0);
   const auto first = static_cast<uint32_t>((spread >> 32) * n_open_ >> 32);
   for (uint32_t step = 0; step < n_open_; ++step) {
@@ -138,7 +138,7 @@ void ExternalPool::change_to(ExternalPool& next) noexcept {
     if (wanted->is_withdrawn || index_of(wanted->address_raw) != kNoExternal) continue;
     std::unique_ptr<External> external(wanted);
     (void)add(external);
-    // What is left over, if anything, stays with `next`, which goes on the control thread.
+    // Any address that did not fit stays with `next`, which the control thread frees.
     next.slots_[i].store(external.release(), std::memory_order_relaxed);
   }
 }

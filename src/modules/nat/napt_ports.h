@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_ports.h - the external addresses, and which of their ports are taken.
+// napt_ports.h - the external addresses and their used ports.
 #pragma once
 
 #include <array>
@@ -21,11 +21,12 @@ enum class PortSpace : uint8_t { kTcp, kUdp, kIcmp };
 inline constexpr uint32_t kPortSpaces = 3;
 [[nodiscard]] PortSpace port_space_of(uint8_t proto);
 
-// The ports of one address and protocol; a free one is found in a bounded number of steps.
+// Ports of one address and protocol; finding a free one takes a bounded number of steps.
 class PortMap {
  public:
   PortMap(uint32_t first, uint32_t last);
-  // `wanted` if it is free, else one from a random place on; kNoPort when all are taken.
+  // Takes `wanted` if it is free, else the first free port from a random one on; kNoPort if all are
+  // taken.
   [[nodiscard]] uint32_t take(uint32_t wanted, Rng& rng) noexcept;
   void give_back(uint32_t port) noexcept;
   [[nodiscard]] uint64_t n_used() const { return n_used_.value(); }
@@ -54,7 +55,7 @@ struct External {
   }
   [[nodiscard]] bool is_unused() const;
   uint32_t address_raw;
-  std::atomic<bool> is_withdrawn{false};  // keeps its connections, gets no more
+  std::atomic<bool> is_withdrawn{false};  // keeps its connections, gets no new ones
   std::array<PortMap, kPortSpaces> maps;
 };
 
@@ -68,7 +69,7 @@ class ExternalPool {
   ExternalPool(const ExternalPool&) = delete;
   ExternalPool& operator=(const ExternalPool&) = delete;
 
-  // kNoExternal if it is not one of ours, or was withdrawn.
+  // Returns kNoExternal for an address that is not in the pool or was withdrawn.
   [[nodiscard]] uint32_t index_of(uint32_t address_raw) const noexcept {
     for (uint32_t at = home_of(address_raw);; at = (at + 1) % kPlaces) {
       const Place& place = places_[at];
@@ -77,24 +78,24 @@ class ExternalPool {
     }
   }
   [[nodiscard]] External& operator[](uint32_t index) { return at(index); }
-  // The external address for a new inside host: the hash's choice, or the next one with a free
-  // port.
+  // The external address for a new inside host: the one chosen by the hash, or the next that has a
+  // free port.
   [[nodiscard]] uint32_t choose(uint64_t hash, PortSpace space) const noexcept;
 
-  // Swaps `external` in; the caller frees what comes back, on another thread. False: no slot is
-  // free.
+  // Swaps `external` into a slot; the caller frees the pointer it gets back, on another thread.
+  // False: no slot is free.
   bool add(std::unique_ptr<External>& external) noexcept;
   void withdraw(uint32_t address_raw) noexcept;
-  // Switches to the configuration of `next`, keeping the ports that are taken here.
+  // Switches to the configuration of `next`; ports in use stay taken.
   void change_to(ExternalPool& next) noexcept;
 
-  // Any thread; only the control thread frees what it may meet here.
+  // Any thread, since the addresses visited are freed only by the control thread.
   template <class Visit>
   void for_each(Visit visit) const {
     const uint32_t n = n_slots_.load(std::memory_order_acquire);
     for (uint32_t i = 0; i < n; ++i) {
       const External* external = slots_[i].load(std::memory_order_acquire);
-      if (external != nullptr) visit(*external);  // a pool that was replaced has given some away
+      if (external != nullptr) visit(*external);  // null if change_to() moved it to another pool
     }
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_reasons.h - drop reasons of a napt module, besides faulty headers.
+// napt_reasons.h - drop reasons of a napt module, other than those for faulty headers.
 #pragma once
 
 #include "modules/nat/nat_reasons.h"

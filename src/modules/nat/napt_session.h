@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_session.h - a connection: one cache line with both its keys, its timer and its state.
+// napt_session.h - a connection: both its keys, its timer and its state in one cache line.
 #pragma once
 
 #include <atomic>
@@ -10,11 +10,11 @@
 
 namespace batchplane::nat {
 
-// Addresses, ports and protocol of a packet as they lie in it. ICMP queries have their id as both
+// Addresses, ports and protocol of a packet in network order. ICMP queries have their id as both
 // ports.
 struct NaptKey {
-  uint64_t ends = 0;  // source below destination
-  uint64_t rest = 0;  // source port, destination port, protocol, from the lowest bits on
+  uint64_t ends = 0;  // source in the lower half, destination in the upper
+  uint64_t rest = 0;  // from the lowest bits on: source port, destination port, protocol
 
   [[nodiscard]] uint32_t src() const { return static_cast<uint32_t>(ends); }
   [[nodiscard]] uint32_t dst() const { return static_cast<uint32_t>(ends >> 32); }
@@ -27,7 +27,7 @@ struct NaptKey {
   }
   bool operator==(const NaptKey&) const = default;
 };
-// NaptKey::rest of a key that no packet has.
+// A value of NaptKey::rest that no packet has.
 inline constexpr uint64_t kNoPacket = ~uint64_t{0};
 inline NaptKey make_key(uint32_t src, uint32_t dst, uint16_t src_port, uint16_t dst_port,
                         uint8_t proto) {
@@ -36,13 +36,13 @@ inline NaptKey make_key(uint32_t src, uint32_t dst, uint16_t src_port, uint16_t 
 
 enum class NaptState : uint8_t {
   kFree,
-  kUdpNew,    // one direction so far
-  kUdp,       // both directions
-  kUdpShort,  // to a port that was declared short-lived
+  kUdpNew,    // packets in one direction so far
+  kUdp,       // packets in both directions
+  kUdpShort,  // to a port configured as short-lived
   kIcmp,
   kTcpOpening,  // RFC 5382: partially open; transitory
   kTcpOpen,     // established
-  kTcpClosing,  // both ends finished, or a reset; transitory
+  kTcpClosing,  // FINs from both ends, or a reset; transitory
 };
 inline constexpr uint32_t kNaptStates = 8;
 inline constexpr const char* kNaptStateNames[] = {"free", "udp_new",     "udp",      "udp_short",
@@ -54,37 +54,37 @@ inline bool is_transitory(NaptState state) {
          state == NaptState::kTcpClosing;
 }
 
-// Which way a packet of a connection goes; also which of its keys it has.
+// Direction of a packet; also the index of its key in NaptSession::wire.
 inline constexpr uint32_t kOut = 0;
 inline constexpr uint32_t kIn = 1;
 
-// Bits of NaptSession::seen; the first two by direction, then FIN by direction.
+// Bits of NaptSession::seen: first one per direction, then FIN per direction.
 inline constexpr uint8_t kSeenOut = 1;
 inline constexpr uint8_t kSeenFinOut = 4;
 inline constexpr uint8_t kSeenFin = 12;
-inline constexpr uint8_t kIsHairpin = 128;  // the remote address is one of ours
+inline constexpr uint8_t kIsHairpin = 128;  // the remote address is one of our external ones
 inline constexpr uint8_t kIsPeerCounted = 64;
 inline constexpr uint8_t kStaysForever = kIsHairpin | kIsPeerCounted;
 
 // Time in ticks of 2^28 ns, about a quarter of a second; wraps after 36 years.
 inline constexpr uint32_t kTickShift = 28;
 inline uint32_t tick_of(uint64_t now_ns) { return static_cast<uint32_t>(now_ns >> kTickShift); }
-// Ticks after which at least `ns` have passed.
+// The number of ticks after which at least `ns` have passed.
 inline uint32_t ticks_for(uint64_t ns) {
   return static_cast<uint32_t>(((ns - 1) >> kTickShift) + 2);
 }
 
-// Written by the worker with put(), so that the control thread may read; `version` is odd while the
+// The worker writes with put(), so that the control thread may read; `version` is odd while the
 // keys change.
 struct alignas(64) NaptSession {
-  NaptKey wire[2];  // [kOut] as the inside host sends it, [kIn] as the remote host does
+  NaptKey wire[2];  // [kOut] as the inside host sends, [kIn] as the remote host sends
   uint32_t mapping = 0;
   uint32_t last_seen = 0;  // ticks
   uint32_t timer_next = 0;
   uint32_t timer_prev = 0;
   uint32_t age_next = 0;
   uint32_t age_prev = 0;
-  uint16_t growth_ip = 0;  // of the checksummed words, outbound; inbound its complement
+  uint16_t growth_ip = 0;  // change of the checksummed words, outbound; its complement inbound
   uint16_t growth_l4 = 0;
   NaptState state = NaptState::kFree;
   uint8_t seen = 0;
@@ -101,7 +101,8 @@ inline T peek(const T& field) {
   return std::atomic_ref<T>(const_cast<T&>(field)).load(std::memory_order_acquire);
 }
 
-// The source that an inside host's packets get, and the destination that a remote host's get.
+// Source of an inside host's packets after translation, and destination of the remote host's
+// packets before it.
 inline uint32_t external_address(const NaptSession& session) { return session.wire[kIn].dst(); }
 inline uint16_t external_port(const NaptSession& session) { return session.wire[kIn].dst_port(); }
 inline uint32_t inside_address(const NaptSession& session) { return session.wire[kOut].src(); }

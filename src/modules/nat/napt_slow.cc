@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_slow.cc - packets one by one: the first of a connection, ICMP, fragments, hairpins, and what
-// is faulty.
+// napt_slow.cc - the slow path, packet by packet: the first of a connection, ICMP, fragments,
+// hairpinning and faulty packets.
 #include "modules/nat/napt_reasons.h"
 #include "modules/nat/napt_translate.h"
 
 namespace batchplane::nat {
 namespace {
 
-// Queries carry an id: echo, timestamp, information, address mask; requests and replies.
+// Queries have an id: requests and replies of echo, timestamp, information and address mask.
 bool is_icmp_query(uint8_t type) { return type == 0 || type == 8 || (type >= 13 && type <= 18); }
 bool is_icmp_request(uint8_t type) { return type == 8 || type == 13 || type == 15 || type == 17; }
 
-// Of a packet, or of a quote that has its ports.
+// The key of a packet, or of a quoted packet that includes its ports.
 NaptKey key_of(const PacketView& view) {
   if (view.proto == net::kProtoIcmp) {
     const uint16_t id = view.icmp().query.id.raw();
@@ -21,13 +21,13 @@ NaptKey key_of(const PacketView& view) {
   return make_key(view.src(), view.dst(), ports.src.raw(), ports.dst.raw(), view.proto);
 }
 
-// Up to the checksum, so that it can be mended.
+// Up to and including the checksum, which must be updated.
 uint32_t min_l4_bytes(uint8_t proto) {
   constexpr uint32_t kTcpBytes = offsetof(net::Tcp, checksum) + kChecksumBytes;
   return proto == net::kProtoTcp ? kTcpBytes : net::kUdpBytes;
 }
 
-// Up to the ports, or what stands for them.
+// Up to and including the ports, or the ICMP id.
 uint32_t bytes_with_ports(uint8_t proto) {
   constexpr uint32_t kIcmpBytes = offsetof(net::Icmp, query) + sizeof(net::Be16);
   return proto == net::kProtoIcmp ? kIcmpBytes : sizeof(net::Ports);
@@ -43,7 +43,7 @@ const DropReason* reason_of(Refusal why) {
   return why == Refusal::kHost ? &kHostLimit : &kFiltered;
 }
 
-// Gives the packet the end that the connection has on the other side.
+// Translates source or destination, depending on the direction.
 void rewrite(const PacketView& view, const NaptSession& session, uint32_t direction) {
   if (direction == kOut) {
     rewrite_end(view, End::kSrc, external_address(session), true, external_port(session));
@@ -99,8 +99,8 @@ NaptFate NaptTranslator::translate(const PacketView& view, uint32_t now) noexcep
   return fate;
 }
 
-// RFC 4787, 6: a packet from inside for an external address goes out and comes back in, its source
-// the external one.
+// Hairpinning (RFC 4787, 6): a packet from inside to an external address is translated outbound and
+// then inbound again; its source becomes an external one.
 NaptFate NaptTranslator::translate_ends(const PacketView& view, const NaptKey& key,
                                         uint32_t now) noexcept {
   NaptFate fate;
@@ -111,7 +111,7 @@ NaptFate NaptTranslator::translate_ends(const PacketView& view, const NaptKey& k
   if (found == 0) return fate;
   const NaptSession& session = table_->sessions()[found >> 1];
   const uint32_t direction = found & 1;
-  // Only the second half of a hairpin has both addresses from us.
+  // Both addresses are ours only in the second half of a hairpin.
   if (direction == kIn && (session.seen & kIsHairpin) != 0) return {0, &kOwnSource};
   table_->timers().track(found >> 1, direction, flags, now);
   rewrite(view, session, direction);
@@ -138,7 +138,7 @@ NaptFate NaptTranslator::unmapped() const noexcept {
   return {0, &kNoMapping};
 }
 
-// A reset or a reply has nothing to open.
+// TCP resets and ICMP replies open no connection.
 bool NaptTranslator::may_open(const PacketView& view) const noexcept {
   if (view.proto == net::kProtoIcmp) return is_icmp_request(view.icmp().type);
   if (view.proto != net::kProtoTcp) return true;
@@ -172,7 +172,7 @@ uint32_t NaptTranslator::open(const PacketView& view, const NaptKey& key, uint32
                  ? table_->open_outbound(key, state, kIsHairpin, now, why)
                  : table_->open_inbound(key, mapping, state, now, why);
   } else if (is_from_us) {
-    // The router's own.
+    // A packet of the router itself.
     fate = config_.is_unmapped_local ? NaptFate{kGateOutside} : NaptFate{0, &kOwnSource};
     return 0;
   } else if (!may_open(view)) {
@@ -185,8 +185,8 @@ uint32_t NaptTranslator::open(const PacketView& view, const NaptKey& key, uint32
   return opened;
 }
 
-// RFC 5508, 4.1 and 4.2: the connection is that of the quoted packet, which went the other way. It
-// is neither kept alive nor ended by the error.
+// RFC 5508, 4.1 and 4.2: the connection is that of the quoted packet, in the opposite direction.
+// The error neither refreshes nor ends it.
 NaptFate NaptTranslator::translate_error(const PacketView& view, uint32_t now) noexcept {
   PacketView quote;
   if (!view_quote(view, quote)) return {0, &reason::kTooShort};
@@ -217,7 +217,7 @@ NaptFate NaptTranslator::translate_quote(const PacketView& view, const PacketVie
     rewrite_end(view, End::kDst, inside_address(session), false, 0);
     return {kGateInside};
   }
-  // Also when a router on the way inside sent it: its own address means nothing outside.
+  // Also if a router on the inside sent the error, since its address has no meaning outside.
   rewrite_quote(view, quote, End::kDst, external_address(session), true, external_port(session));
   rewrite_end(view, End::kSrc, external_address(session), false, 0);
   return {kGateOutside};

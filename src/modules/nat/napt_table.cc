@@ -7,7 +7,7 @@
 namespace batchplane::nat {
 namespace {
 
-// Connections that may go for one port: the ones evicted may have had others.
+// Connections evicted to obtain one port; the ones evicted may use ports of other addresses.
 constexpr uint32_t kEvictTries = 4;
 
 uint64_t end_of(uint32_t address_raw, uint16_t port, uint8_t proto) {
@@ -19,7 +19,7 @@ uint8_t proto_of(uint64_t end) { return static_cast<uint8_t>(end >> 48); }
 
 }  // namespace
 
-// Peers and their index have room for all in any case: filtering may change with a new pipeline.
+// Peers and their index are always allocated, since a new pipeline may change the filtering.
 NaptTable::NaptTable(const NaptLimits& limits, const NaptStateRules& rules,
                      std::unique_ptr<ExternalPool> pool, uint64_t seed)
     : limits_(limits),
@@ -90,7 +90,7 @@ uint32_t NaptTable::open_inbound(const NaptKey& key, uint32_t mapping, NaptState
     return 0;
   }
   if (is_over_limit(mappings_[mapping].host, why)) return 0;
-  // Making room must not take the mapping away: one more user holds it.
+  // Holds the mapping with an extra user, so that evicting a connection cannot release it.
   ++mappings_[mapping].n_sessions;
   const uint32_t place = free_session(why);
   --mappings_[mapping].n_sessions;
@@ -125,7 +125,7 @@ bool NaptTable::is_over_limit(uint32_t host, Refusal& why) const noexcept {
   return true;
 }
 
-// RFC 4787, REQ-2: all mappings of a host share one external address.
+// RFC 4787, REQ-2 (paired pooling): all mappings of a host use the same external address.
 uint32_t NaptTable::obtain_host(uint32_t address_raw, PortSpace space, Refusal& why) noexcept {
   const uint64_t hash = hosts_by_address_.hash(address_raw, 0);
   const uint32_t found = hosts_by_address_.find(
@@ -147,11 +147,12 @@ uint32_t NaptTable::obtain_host(uint32_t address_raw, PortSpace space, Refusal& 
   return host;
 }
 
-// Evicting a few of the oldest may free a port of the host's own address.
+// Evicts a few of the oldest connections if needed, which may free a port of the host's external
+// address.
 uint32_t NaptTable::take_port(uint32_t host, PortSpace space, uint32_t wanted) noexcept {
   const uint32_t external = hosts_[host].external;
   uint32_t port = (*pool_)[external].ports(space).take(wanted, rng_);
-  ++hosts_[host].n_mappings;  // so that the host itself stays
+  ++hosts_[host].n_mappings;  // keeps the host entry alive during eviction
   for (uint32_t i = 0; i < kEvictTries && port == kNoPort && evict_oldest(); ++i) {
     port = (*pool_)[external].ports(space).take(wanted, rng_);
   }
@@ -188,7 +189,8 @@ uint32_t NaptTable::start(const NaptKey& out, const NaptKey& in, uint32_t mappin
   NaptSession& session = sessions_[index];
   free_session_ = session.timer_next;
   put(session.version, static_cast<uint16_t>(session.version + 1));
-  // Each after the version before it, and all before the one behind them: see view().
+  // Release stores: none is visible before the version store above, nor after the one below: see
+  // view().
   constexpr auto kOrder = std::memory_order_release;
   put(session.wire[kOut].ends, out.ends, kOrder);
   put(session.wire[kOut].rest, out.rest, kOrder);
@@ -219,7 +221,7 @@ void NaptTable::close(uint32_t index) noexcept {
   sessions_by_key_.erase(hash(session.wire[kOut]), 2 * index + kOut);
   sessions_by_key_.erase(hash(session.wire[kIn]), 2 * index + kIn);
   timers_.stop(index);
-  // A packet of the same batch may have been led here already.
+  // A later packet of the same batch may already have this connection as its lookup result.
   put(session.wire[kOut].rest, kNoPacket);
   put(session.wire[kIn].rest, kNoPacket);
   session.timer_next = std::exchange(free_session_, index);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_table.h - connections, the mappings that they share, and the inside hosts these belong to.
+// napt_table.h - connections, the mappings they share, and the inside hosts.
 //
-// A mapping is an inside address and port and the external ones it has (RFC 4787: independent of
-// the remote end); it lives as long as a connection uses it. One index has both keys of each
-// connection: a packet is found by its own five-tuple, and its direction with it. All memory is
-// taken at construction.
+// A mapping pairs an inside address and port with an external address and port (RFC 4787:
+// endpoint-independent); it lives as long as a connection uses it. One index holds both keys of
+// each connection: looking up a packet's five-tuple gives the connection and the direction. All
+// memory is allocated at construction.
 #pragma once
 
 #include <functional>
@@ -21,14 +21,14 @@ enum class Refusal : uint8_t { kNone, kTable, kPorts, kHost, kFilter };
 
 struct NaptLimits {
   uint32_t max_connections = 65536;
-  uint32_t max_per_host = 0;  // 0: as many as there are
+  uint32_t max_per_host = 0;  // 0: no limit
   bool may_evict = false;
   Filtering filtering = Filtering::kEndpoint;
 };
 
 struct NaptMapping {
   uint64_t inside = 0;   // address, port, protocol
-  uint64_t outside = 0;  // the same of the external end
+  uint64_t outside = 0;  // external address, port, protocol
   uint32_t host = 0;
   uint32_t n_sessions = 0;
   uint32_t external = 0;  // index in the pool
@@ -39,17 +39,17 @@ struct NaptHost {
   uint32_t address_raw = 0;
   uint32_t external = 0;
   uint32_t n_mappings = 0;
-  uint32_t n_sessions = 0;  // also: next free one
+  uint32_t n_sessions = 0;  // in the free list: next free host
 };
 
-// How many connections a mapping has with one remote address; kept for address-dependent filtering.
+// Number of connections of a mapping with one remote address, for address-dependent filtering.
 struct NaptPeer {
   uint64_t key = 0;  // mapping, address
   uint32_t n_sessions = 0;
   uint32_t next_free = 0;
 };
 
-// A connection as the control thread sees it. Host order.
+// A snapshot of a connection for the control thread. Network order.
 struct NaptView {
   NaptKey out;
   NaptKey in;
@@ -57,7 +57,7 @@ struct NaptView {
   uint32_t last_seen = 0;
 };
 
-// Owner: the worker; counts and view() are for any thread.
+// Owner: the worker; counts and view(): any thread.
 class NaptTable {
  public:
   static constexpr uint32_t kMaxConnections = 4U << 20;
@@ -65,29 +65,30 @@ class NaptTable {
   NaptTable(const NaptLimits& limits, const NaptStateRules& rules,
             std::unique_ptr<ExternalPool> pool, uint64_t seed);
 
-  // What lookups in bulk are made of. A result is 2 * connection + direction, or 0.
+  // For bulk lookups. A result is 2 * connection + direction, or 0.
   [[nodiscard]] uint64_t hash(const NaptKey& key) const {
     return sessions_by_key_.hash(key.ends, key.rest);
   }
   [[nodiscard]] const NaptIndex& index() const { return sessions_by_key_; }
   [[nodiscard]] NaptSession* sessions() { return sessions_.data(); }
 
-  // An expired connection is not found; it is gone then.
+  // Returns 0 for an expired connection and closes it.
   [[nodiscard]] uint32_t find(const NaptKey& key, uint32_t now) noexcept;
-  // The mapping behind an external address, port and protocol; 0 when there is none.
+  // The mapping of an external address, port and protocol; 0 if there is none.
   [[nodiscard]] uint32_t find_mapping(uint32_t address_raw, uint16_t port, uint8_t proto) noexcept;
 
-  // Opens a connection for a packet that an inside host sent, or that came for a mapping. 0: `why`
-  // says why not.
+  // Opens a connection for a packet from an inside host, or for one to an existing mapping. Returns
+  // 0 and sets `why` if it cannot.
   uint32_t open_outbound(const NaptKey& key, NaptState state, uint8_t seen, uint32_t now,
                          Refusal& why) noexcept;
   uint32_t open_inbound(const NaptKey& key, uint32_t mapping, NaptState state, uint32_t now,
                         Refusal& why) noexcept;
   void close(uint32_t index) noexcept;
-  // Closes every connection among the next `n` places; true when the end was reached.
+  // Closes the connections in the next `n` entries from `place` on; returns true at the end of the
+  // table.
   bool flush(uint32_t& place, uint32_t n) noexcept;
 
-  // All but the size.
+  // Sets all limits except the size.
   void set_limits(const NaptLimits& limits) noexcept;
   [[nodiscard]] const NaptLimits& limits() const { return limits_; }
   [[nodiscard]] ExternalPool& pool() { return *pool_; }
@@ -103,7 +104,7 @@ class NaptTable {
   [[nodiscard]] uint64_t n_evicted() const { return n_evicted_.value(); }
   [[nodiscard]] size_t size_bytes() const;
   [[nodiscard]] uint32_t capacity() const { return capacity_; }
-  // False when place `index` is free, or changes all the time.
+  // Returns false if entry `index` is free or keeps changing during the read.
   [[nodiscard]] bool view(uint32_t index, NaptView& view) const;
 
  private:
@@ -124,12 +125,12 @@ class NaptTable {
   NaptLimits limits_;
   const uint32_t capacity_;
   std::unique_ptr<ExternalPool> pool_;
-  BigArray<NaptSession> sessions_;  // from 1 on
+  BigArray<NaptSession> sessions_;  // index 0 is unused as a connection
   BigArray<NaptMapping> mappings_;
   BigArray<NaptHost> hosts_;
   BigArray<NaptPeer> peers_;
   NaptIndex sessions_by_key_;
-  NaptIndex mappings_by_end_;  // 2 * mapping, + 1 for the external end
+  NaptIndex mappings_by_end_;  // 2 * mapping, + 1 for its external end
   NaptIndex hosts_by_address_;
   NaptIndex peers_by_key_;
   uint32_t free_session_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_test.cc - mappings, filtering and timers as RFC 4787 and RFC 5382 ask.
+// napt_test.cc - mappings, filtering and timers as RFC 4787 and RFC 5382 require.
 #include "napt_test_rig.h"
 
 namespace batchplane {
@@ -38,7 +38,7 @@ TEST(Napt, Rfc4787Req2PairedPoolingKeepsAHostOnOneAddress) {
   EXPECT_EQ(used.size(), 16U);
 }
 
-// Whatever the secret of a start is.
+// With any seed.
 TEST(Napt, HostsAreSpreadOverAllAddresses) {
   for (int start = 0; start < 40; ++start) {
     NaptRig rig(Dict{{"external", List{"203.0.113.0/28"}}});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_timers.cc - moves connections between states, and along the wheel.
+// napt_timers.cc - state transitions of connections and their places on the timer wheel.
 #include "modules/nat/napt_timers.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace batchplane::nat {
 NaptTimers::NaptTimers(BigArray<NaptSession>& sessions, const NaptStateRules& rules)
     : sessions_(sessions), rules_(rules) {
-  // No packet has this key: what finds nothing finds the anchor.
+  // No packet has this key: a failed lookup yields entry 0, which must not match.
   sessions_[0].wire[kOut].rest = sessions_[0].wire[kIn].rest = kNoPacket;
 }
 
@@ -18,7 +18,7 @@ void NaptTimers::link_timer(uint32_t index, uint32_t now) noexcept {
   const uint32_t limit = rules_[static_cast<uint32_t>(session.state)].limit;
   const uint32_t passed = now - session.last_seen;
   const uint32_t wait = passed < limit ? limit - passed : 1;
-  // Ahead of the hand, and less than a turn.
+  // At least one slot ahead of the hand, and less than a full turn.
   const uint32_t from_hand = std::min(now - hand_ + wait, kSlots - 1);
   const uint32_t slot = (hand_ + from_hand) % kSlots;
   session.timer_next = slots_[slot];
@@ -78,7 +78,7 @@ void NaptTimers::change(uint32_t index, NaptState state, uint32_t now) noexcept 
   if (is_transitory(state)) link_age(index);
   put(session.state, state);
   if (rules_[static_cast<uint32_t>(state)].limit >= rules_[static_cast<uint32_t>(before)].limit)
-    return;  // the wheel sees it in time
+    return;  // the wheel reaches it in time
   unlink_timer(index);
   link_timer(index, now);
 }
@@ -98,7 +98,7 @@ void NaptTimers::track(uint32_t index, uint32_t direction, uint8_t tcp_flags,
   if (session.state == NaptState::kUdpNew && is_both) change(index, NaptState::kUdp, now);
 }
 
-// RFC 5382, 5: established are connections that both ends have opened; partially open or closing
+// RFC 5382, 5: a connection is established when both ends have opened it; partially open or closing
 // ones are transitory.
 void NaptTimers::track_tcp(uint32_t index, uint32_t direction, uint8_t tcp_flags,
                            uint32_t now) noexcept {
@@ -110,7 +110,7 @@ void NaptTimers::track_tcp(uint32_t index, uint32_t direction, uint8_t tcp_flags
     return;
   }
   if ((tcp_flags & net::kTcpSyn) != 0) {
-    // The same ends begin anew.
+    // A SYN on a closing connection starts a new one between the same ends.
     const bool is_new = session.state == NaptState::kTcpClosing;
     const uint8_t before = is_new ? session.seen & kStaysForever : session.seen;
     put(session.seen, static_cast<uint8_t>(before | bit));

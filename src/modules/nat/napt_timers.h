@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_timers.h - expiry of connections: their states, a timer wheel, and a list of transitory
-// connections by age.
+// napt_timers.h - connection states and expiry: a timer wheel, and a list of transitory connections
+// by age.
 //
-// A packet only records its time of arrival. When a connection comes due on the wheel but was used
-// since, it is put on the wheel again.
+// A packet only records its arrival time. A connection that comes up on the wheel but was used in
+// the meantime is rescheduled.
 #pragma once
 
 #include <array>
@@ -15,9 +15,9 @@
 namespace batchplane::nat {
 
 struct NaptStateRule {
-  uint32_t limit = 2;   // ticks without a packet
-  uint8_t refresh = 3;  // bit per direction: packets that keep it alive
-  uint8_t quiet = 0;    // bit per direction: once seen, further packets change nothing
+  uint32_t limit = 2;   // expires after this many ticks without a packet
+  uint8_t refresh = 3;  // bit per direction: packets that refresh the timer
+  uint8_t quiet = 0;    // bit per direction: once set in `seen`, further packets change nothing
 };
 using NaptStateRules = std::array<NaptStateRule, kNaptStates>;
 
@@ -41,11 +41,11 @@ class NaptTimers {
   // The connection that has been transitory for longest; 0 if there is none.
   [[nodiscard]] uint32_t oldest_transitory() const noexcept { return sessions_[0].age_next; }
 
-  // Updates the state of a packet's connection.
+  // Updates timer and state of a packet's connection.
   void track(uint32_t index, uint32_t direction, uint8_t tcp_flags, uint32_t now) noexcept;
 
-  // Turns the wheel up to `now`; `end(index)` for each that has expired. At most about `max_steps`
-  // connections and groups of empty slots; what is left comes at the next call.
+  // Advances the wheel to `now` and calls `end(index)` for each expired connection. Processes at
+  // most about `max_steps` connections and groups of empty slots; the next call continues.
   template <class EndIt>
   void turn(uint32_t now, uint64_t max_steps, EndIt end) noexcept {
     if (now - hand_ > kSlots) hand_ = now - kSlots;
@@ -66,7 +66,8 @@ class NaptTimers {
   }
 
  private:
-  static constexpr uint32_t kSlots = 1U << 15;  // 2 h 26 min; longer times are looked at more often
+  static constexpr uint32_t kSlots =
+      1U << 15;  // 2 h 26 min; longer timeouts are rescheduled on the way
   static constexpr uint32_t kIsHead = 1U << 31;
 
   void link_timer(uint32_t index, uint32_t now) noexcept;
@@ -75,10 +76,10 @@ class NaptTimers {
   void unlink_age(uint32_t index) noexcept;
   void track_tcp(uint32_t index, uint32_t direction, uint8_t tcp_flags, uint32_t now) noexcept;
 
-  BigArray<NaptSession>& sessions_;  // [0] is the anchor of the list by age
+  BigArray<NaptSession>& sessions_;  // [0] is the anchor of the age list
   NaptStateRules rules_;
-  BigArray<uint32_t> slots_{kSlots};  // first connection of each
-  uint32_t hand_ = 0;                 // tick that is done
+  BigArray<uint32_t> slots_{kSlots};  // first connection in each slot
+  uint32_t hand_ = 0;                 // last tick processed
   std::array<Tally, kNaptStates> counts_;
 };
 

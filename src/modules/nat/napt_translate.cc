@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// napt_translate.cc - batches: plain TCP and UDP packets of known connections, looked up in bulk.
+// napt_translate.cc - the fast path: bulk lookup of plain TCP and UDP packets of known connections.
 #include "modules/nat/napt_translate.h"
 
 #include <algorithm>
@@ -8,11 +8,12 @@ namespace batchplane::nat {
 namespace {
 
 constexpr uint32_t kChunkPkts = 32;
-constexpr uint32_t kMinBulkPkts = 4;  // below, the processor overlaps as much by itself
-constexpr uint8_t kTcpNotable = 7;    // FIN, SYN, RST
+constexpr uint32_t kMinBulkPkts =
+    4;  // for fewer packets, out-of-order execution overlaps as much by itself
+constexpr uint8_t kTcpNotable = 7;  // FIN, SYN, RST
 
-// The key of an unfragmented TCP or UDP packet without options, all of whose headers are there;
-// else a key that no connection has.
+// The key of a complete, unfragmented TCP or UDP packet without IP options; for others a key that
+// no connection has.
 NaptKey plain_key(Packet& pkt) {
   const uint32_t l3 = l3_offset_of(pkt);
   const auto& ip = header_in<net::Ipv4>(pkt, l3);
@@ -23,7 +24,8 @@ NaptKey plain_key(Packet& pkt) {
   return {ip.addresses_raw(), proto << 32 | behind<net::Ports>(ip).raw()};
 }
 
-// Writes what the other key of the connection says, and mends the checksums by what that changes.
+// Writes addresses and ports from the connection's other key, and updates the checksums
+// incrementally.
 inline void rewrite_plain(net::Ipv4& ip, const NaptSession& session, uint32_t direction,
                           bool is_tcp) {
   const NaptKey& other = session.wire[direction ^ 1];
@@ -42,7 +44,7 @@ inline void rewrite_plain(net::Ipv4& ip, const NaptSession& session, uint32_t di
 
 }  // namespace
 
-// `found` is what the index thinks the key's connection to be.
+// `found` is the index's candidate for the key, which may be wrong.
 inline void NaptTranslator::settle(Context& ctx, Batch& batch, uint32_t i, const NaptKey& key,
                                    uint32_t found, uint32_t now) noexcept {
   NaptTimers& timers = table_->timers();
@@ -85,7 +87,7 @@ void NaptTranslator::classify(Context& ctx, Batch& batch) noexcept {
   }
 }
 
-// All buckets are on their way before the first is read, then all connections.
+// Prefetches all buckets before reading the first, then all connections.
 void NaptTranslator::classify_chunk(Context& ctx, Batch& batch, uint32_t first, uint32_t n,
                                     uint32_t now) noexcept {
   const NaptIndex& index = table_->index();
@@ -106,7 +108,7 @@ void NaptTranslator::classify_chunk(Context& ctx, Batch& batch, uint32_t first, 
 }
 
 void NaptTranslator::expire(uint64_t now_ns, uint64_t budget_ns) noexcept {
-  constexpr uint64_t kStepNs = 250;  // a connection that no cache has
+  constexpr uint64_t kStepNs = 250;  // cost of a connection that is in no cache
   table_->timers().turn(tick_of(now_ns), budget_ns / kStepNs + 1, [&](uint32_t index) {
     table_->close(index);
     tallies_.expired.add(1);

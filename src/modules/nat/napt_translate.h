@@ -41,13 +41,13 @@ struct NaptConfig {
   }
 };
 
-// Where a packet goes: a gate, or a drop reason.
+// Gate or drop reason of a packet.
 struct NaptFate {
   uint8_t gate = 0;
   const DropReason* reason = nullptr;
 };
 
-// Owner: the worker; the tallies are for anybody.
+// Owner: the worker; tallies: any thread.
 class NaptTranslator {
  public:
   NaptTranslator(NaptConfig config, std::unique_ptr<NaptTable> table,
@@ -55,9 +55,9 @@ class NaptTranslator {
       : config_(std::move(config)), table_(std::move(table)), fragments_(std::move(fragments)) {}
 
   void classify(Context& ctx, Batch& batch) noexcept;
-  // Closes expired connections, in about `budget_ns`.
+  // Closes expired connections, for about `budget_ns`.
   void expire(uint64_t now_ns, uint64_t budget_ns) noexcept;
-  // Takes over the connections of `old`, under the rules set here.
+  // Takes over the connections of `old`, under this module's rules.
   void adopt(NaptTranslator& old) noexcept;
 
   [[nodiscard]] NaptTable& table() { return *table_; }

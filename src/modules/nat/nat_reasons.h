@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// nat_reasons.h - drop reasons of modules that translate addresses.
+// nat_reasons.h - drop reasons shared by the modules that translate addresses.
 #pragma once
 
 #include "core/module/drop_reason.h"

@@ -16,13 +16,13 @@ inline constexpr uint8_t kIcmpSourceQuench = 4;
 inline constexpr uint8_t kIcmpTimeExceeded = 11;
 inline constexpr uint8_t kIcmpParameterProblem = 12;
 
-// Offsets from the IPv4 header on when it has no options.
+// Offsets from the start of an IPv4 header without options.
 inline constexpr uint32_t kPlainTcpChecksum = net::kIpv4Bytes + offsetof(net::Tcp, checksum);
 inline constexpr uint32_t kPlainUdpChecksum = net::kIpv4Bytes + offsetof(net::Udp, checksum);
 inline constexpr uint32_t kChecksumBytes = sizeof(net::Be16);
 
-// Where the transport checksum of an unfragmented TCP or UDP packet without options lies, all of
-// whose headers are there; 0 for anything else.
+// Offset of the transport checksum in a complete, unfragmented TCP or UDP packet without IP
+// options; 0 for anything else.
 inline uint32_t plain_checksum_at(const net::Ipv4& ip, uint32_t len_bytes, uint32_t l3_bytes) {
   if (len_bytes < l3_bytes + kPlainUdpChecksum + kChecksumBytes) [[unlikely]]
     return 0;
@@ -30,7 +30,7 @@ inline uint32_t plain_checksum_at(const net::Ipv4& ip, uint32_t len_bytes, uint3
   const uint32_t proto = ip.ttl_word_raw() >> 8 & 0xff;
   const uint32_t total_bytes = net::be16(static_cast<uint16_t>(front >> 16));
   const uint32_t at = proto == net::kProtoTcp ? kPlainTcpChecksum : kPlainUdpChecksum;
-  // Version 4 and no options; neither an offset nor more fragments to come, in memory order.
+  // In memory order: version 4, no options, fragment offset 0 and no more fragments.
   const bool is_odd = (front & 0xff3f'0000'0000'00ffULL) != net::Ipv4::kPlain;
   const bool is_other = proto != net::kProtoTcp && proto != net::kProtoUdp;
   const bool is_cut = total_bytes > len_bytes - l3_bytes || total_bytes < at + kChecksumBytes;
@@ -42,11 +42,11 @@ inline bool is_icmp_error(uint8_t type) {
          type == kIcmpParameterProblem;
 }
 
-// An IPv4 header and what of the transport header is there; bounds were checked.
+// An IPv4 header and the available part of the transport header; bounds have been checked.
 struct PacketView {
   net::Ipv4* ip = nullptr;
   uint8_t* l4 = nullptr;
-  uint32_t l4_bytes = 0;  // of the packet; 0 in a fragment that is not the first
+  uint32_t l4_bytes = 0;  // of the packet; 0 in later fragments
   uint8_t proto = 0;
 
   [[nodiscard]] bool has_bytes(uint32_t n) const { return l4_bytes >= n; }
@@ -59,7 +59,7 @@ struct PacketView {
 
 enum class Fault : uint8_t { kNone, kTooShort, kVersion, kHeaderLength, kTotalLength };
 
-// Checks the header of a packet with `room_bytes` from its IPv4 header on.
+// Checks a packet with `room_bytes` from its IPv4 header on.
 inline Fault view_packet(net::Ipv4& ip, uint32_t room_bytes, PacketView& view) {
   if (room_bytes < net::kIpv4Bytes) return Fault::kTooShort;
   if (ip.version() != 4) return Fault::kVersion;
@@ -72,7 +72,7 @@ inline Fault view_packet(net::Ipv4& ip, uint32_t room_bytes, PacketView& view) {
   return Fault::kNone;
 }
 
-// The packet quoted in an ICMP error: it may be cut anywhere behind its IP header.
+// The packet quoted in an ICMP error: it may be truncated anywhere after its IP header.
 inline bool view_quote(const PacketView& error, PacketView& quote) {
   if (error.l4_bytes < net::kIcmpBytes + net::kIpv4Bytes) return false;
   auto& ip = behind<net::Ipv4>(error.icmp());
@@ -88,7 +88,7 @@ inline bool view_quote(const PacketView& error, PacketView& quote) {
   return true;
 }
 
-// Where the checksum of the transport header lies; 0 when this protocol has none that we know.
+// Offset of the checksum in the transport header; 0 for protocols without one or unknown.
 inline uint32_t checksum_offset(uint8_t proto) {
   if (proto == net::kProtoTcp) return offsetof(net::Tcp, checksum);
   if (proto == net::kProtoUdp) return offsetof(net::Udp, checksum);
@@ -97,9 +97,9 @@ inline uint32_t checksum_offset(uint8_t proto) {
 
 enum class End : uint8_t { kSrc, kDst };
 
-// Gives the packet another source or destination address and, with `set_port`, another port (ICMP:
-// the query's id). Mends the header's checksum and the transport's where it is there. Returns by
-// how much the sum over all bytes grew, for the ICMP error around them.
+// Sets the source or destination address and, with `set_port`, the port (ICMP: the query's id).
+// Updates the IP checksum, and the transport checksum if it is present. Returns the change of the
+// sum over all bytes, for an enclosing ICMP error.
 inline uint32_t rewrite_end(const PacketView& view, End end, uint32_t address_raw, bool set_port,
                             uint16_t port_raw) {
   net::Be32& address = end == End::kSrc ? view.ip->src : view.ip->dst;
@@ -133,7 +133,7 @@ inline uint32_t rewrite_end(const PacketView& view, End end, uint32_t address_ra
   return fold32(growth);
 }
 
-// The same for the packet that an error quotes; the error's own checksum follows.
+// The same for the packet quoted in an ICMP error; also updates the error's checksum.
 inline void rewrite_quote(const PacketView& error, const PacketView& quote, End end,
                           uint32_t address_raw, bool set_port, uint16_t port_raw) {
   const uint32_t growth = rewrite_end(quote, end, address_raw, set_port, port_raw);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// static_nat.cc - exchanges address prefixes one to one and mends every checksum that covers them.
+// static_nat.cc - translates address prefixes one to one and updates every checksum that covers
+// them.
 //
 // in: 1   out: 1   drops: too_short, bad_version, bad_header_length, bad_total_length
 // state: the pairs, editable live
@@ -21,7 +22,7 @@ using nat::PacketView;
 using nat::StaticPair;
 using nat::StaticRules;
 
-// Anything but an unfragmented TCP or UDP packet without options.
+// Slow path: everything but unfragmented TCP and UDP packets without options.
 const DropReason* translate_slowly(const StaticRules& rules, net::Ipv4& ip,
                                    uint32_t room_bytes) noexcept {
   PacketView view;
@@ -29,7 +30,7 @@ const DropReason* translate_slowly(const StaticRules& rules, net::Ipv4& ip,
   if (fault != nat::Fault::kNone) return &nat::reason_of(fault);
   const bool is_later = ip.is_later_fragment();
   const uint32_t checksum_at = nat::checksum_offset(view.proto);
-  // A first fragment that ends before the checksum could not be mended.
+  // A first fragment that ends before the checksum cannot be translated correctly.
   if (!is_later && checksum_at != 0 && !view.has_bytes(checksum_at + nat::kChecksumBytes))
     return &reason::kTooShort;
   PacketView quote;
@@ -40,7 +41,8 @@ const DropReason* translate_slowly(const StaticRules& rules, net::Ipv4& ip,
   if (const uint32_t flip = rules.destination.of(view.dst()).flip; flip != 0)
     rewrite_end(view, End::kDst, view.dst() ^ flip, false, 0);
   if (!has_quote) return nullptr;
-  // What an inside host complains about came to it: there its address is the destination.
+  // The quoted packet travelled in the opposite direction, so the inside host's address is its
+  // destination.
   if (const uint32_t flip = rules.source.of(quote.dst()).flip; flip != 0)
     rewrite_quote(view, quote, End::kDst, quote.dst() ^ flip, false, 0);
   if (const uint32_t flip = rules.destination.of(quote.src()).flip; flip != 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// static_nat_cases.cc - inputs for fuzzing and measuring static_nat.
+// static_nat_cases.cc - inputs for fuzzing and benchmarking static_nat.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

@@ -51,7 +51,7 @@ StaticPair parse_pair(const Value& item, Direction otherwise, const std::string&
 
 using Side = std::pair<net::Prefix4, net::Prefix4>;
 
-// From and to, sorted by from.
+// (from, to) pairs, sorted by `from`.
 std::vector<Side> sides_of(const std::vector<StaticPair>& pairs, bool is_source) {
   std::vector<Side> sides;
   for (const StaticPair& pair : pairs) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// static_nat_rules.h - pairs of prefixes of one length: as users write them, and as packets find
-// them.
+// static_nat_rules.h - pairs of prefixes of equal length: their parameters and the lookup tables.
 #pragma once
 
 #include <bit>
@@ -26,14 +25,14 @@ struct StaticPair {
   bool operator==(const StaticPair&) const = default;
 };
 
-// What a pair does to an address: bits that change, and by how much sums over it grow. The bits of
-// the host stay, so that both are the same for all addresses of a prefix. Zero: nothing.
+// How a pair changes an address: the bits to flip, and the change of a checksum over it. Host bits
+// are kept, so both are the same for all addresses of a prefix. Zero: no change.
 struct Change {
   uint32_t flip = 0;
   uint32_t growth = 0;  // folded
 };
 
-// One direction of a pair. All words as they lie in a packet, but for `first`.
+// One direction of a pair. All in network order, except `first`.
 struct ChangeRule {
   uint32_t first = 0;
   uint32_t value = 0;
@@ -46,10 +45,10 @@ struct ChangeRule {
   }
 };
 
-// Prefixes that do not overlap.
+// Non-overlapping prefixes.
 class ChangeTable {
  public:
-  // `from` prefixes in ascending order.
+  // Call with `from` prefixes in ascending order.
   void add(const net::Prefix4& from, const net::Prefix4& to) {
     const uint32_t before = net::be32(from.address);
     const uint32_t after = net::be32(to.address);
@@ -89,21 +88,21 @@ class ChangeTable {
   std::vector<ChangeRule> rules_;
 };
 
-// What packets are looked up in. Read-only once built. One pair, the usual case, lies in its first
-// line: with a NAT per next hop each pointer less to follow is a cache miss less.
+// The lookup tables of packets. Read-only once built. The usual single pair is in the first cache
+// line: with a NAT per next hop, each pointer saved is a cache miss saved.
 struct alignas(64) StaticRules {
   explicit StaticRules(const std::vector<StaticPair>& pairs);
   uint32_t n_source = 0;
   uint32_t n_destination = 0;
-  ChangeRule only;          // of either table, when there is one rule in all
+  ChangeRule only;          // the only rule, if both tables together have one
   ChangeTable source;       // inside -> outside
   ChangeTable destination;  // outside -> inside
 };
 
-// All of these throw ConfigError, and change nothing then.
+// All of these throw ConfigError and change nothing then.
 [[nodiscard]] std::vector<StaticPair> parse_pairs(const List& items, Direction otherwise,
                                                   const std::string& where);
-// Refuses prefixes that would translate one address in two ways.
+// Refuses prefixes that would translate an address in two ways.
 void check_pairs(const std::vector<StaticPair>& pairs, const std::string& where);
 [[nodiscard]] Direction parse_direction(const std::string& name);
 [[nodiscard]] Dict format_pair(const StaticPair& pair);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// static_nat_test.cc - prefixes are exchanged one to one, with every checksum; pairs change live.
+// static_nat_test.cc - prefixes are translated one to one, with every checksum; pairs change live.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -154,7 +154,7 @@ TEST(StaticNat, BadPairsAreRefusedAndNothingChanges) {
   refuses("add", pair("10.1.0.0/24", "20.0.0.0/25"));              // lengths
   refuses("add", pair("10.0.0.128/25", "20.9.0.0/25"));            // overlap
   refuses("add", pair("10.3.0.0/24", "20.9.0.0/24", "sideways"));  // direction
-  refuses("add", {{"inside", "10.3.0.0/24"}});                     // half
+  refuses("add", {{"inside", "10.3.0.0/24"}});                     // no outside prefix
   refuses("add", {{"inside", "x"}, {"outside", "y"}, {"z", 1}});   // unknown key
   refuses("delete", pair("10.7.0.0/24", "20.7.0.0/24"));           // not there
   refuses("frobnicate", {});

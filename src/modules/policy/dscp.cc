@@ -17,7 +17,8 @@ namespace {
 
 using DscpMap = std::array<uint8_t, kDscpValues>;
 
-// `to`: for all that the list of {from, to} does not name; empty leaves them.
+// `to`: the new value for every DSCP that the list of {from, to} does not name; empty leaves those
+// unchanged.
 DscpMap map_of(const std::string& to, const List& map, const std::string& where) {
   DscpMap table;
   std::iota(table.begin(), table.end(), uint8_t{0});

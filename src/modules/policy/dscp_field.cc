@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dscp_field.cc - names of DSCP values.
+// dscp_field.cc - parses DSCP names.
 #include "modules/policy/dscp_field.h"
 
 #include <charconv>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dscp_field.h - the DSCP of IPv4 and IPv6 headers: where it lies, how it is set, what it is
-// called.
+// dscp_field.h - the DSCP of IPv4 and IPv6 headers: its position, reading and setting it, and its
+// names.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ inline constexpr uint32_t kDscpValues = 64;
 
 enum class IpKind : uint8_t { kNone, kIpv4, kIpv6, kTooShort };
 
-// What lies at the network header's place, and whether all of its fixed part is there. An offset
-// that a module has set tells that IP is there; otherwise the frame's type does.
+// The kind of the network header, and whether its fixed part is complete. An L3 offset set by an
+// earlier module implies IP; otherwise the Ethernet type decides.
 inline IpKind ip_kind_of(Packet& pkt) {
   const uint32_t l3 = l3_offset_of(pkt);
   const uint32_t len_bytes = pkt.len_bytes();
@@ -39,7 +39,7 @@ inline uint32_t dscp_of(const uint8_t* ip, IpKind kind) {
   return class_word_of(ip) >> (kind == IpKind::kIpv4 ? 2 : 6) & (kDscpValues - 1);
 }
 
-// ECN stays. The checksum of an IPv4 header follows its first word.
+// Keeps ECN and updates the IPv4 header checksum.
 inline void set_dscp(uint8_t* ip, IpKind kind, uint32_t dscp) {
   net::Be16& word = class_word_of(ip);
   const uint32_t before = word;
@@ -52,7 +52,7 @@ inline void set_dscp(uint8_t* ip, IpKind kind, uint32_t dscp) {
   mend_checksum(header_at<net::Ipv4>(ip).checksum, before, after);
 }
 
-// 46, "46", "ef", "af11" to "af43", "cs0" to "cs7", "be", "va", "le". Throws ConfigError.
+// Accepts 46, "46", "ef", "af11" to "af43", "cs0" to "cs7", "be", "va", "le". Throws ConfigError.
 uint32_t parse_dscp(const Value& value, const std::string& where);
 
 }  // namespace batchplane

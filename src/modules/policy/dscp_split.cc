@@ -15,7 +15,7 @@ namespace {
 constexpr GateIndex kDropGate = 0xffff;  // never linked: gates stay below kMaxRuleGates
 
 struct DscpGates {
-  std::array<GateIndex, kDscpValues + 1> gates;  // the last: what is no IP
+  std::array<GateIndex, kDscpValues + 1> gates;  // the last entry is for non-IP packets
 };
 
 class DscpSplit final : public Module {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dscp_test.cc - DSCPs are set, mapped and split by, in both IP versions.
+// dscp_test.cc - setting, mapping and splitting by DSCP, for IPv4 and IPv6.
 #include <gtest/gtest.h>
 
 #include "module_harness.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// policer.cc - colours packets by the rate at which they come, and drops or marks by colour.
+// policer.cc - colours packets by rate, and drops or marks them by colour.
 //
 // in: 1   out: 1   drops: policer_green, policer_yellow, policer_red, too_short
 // state: token buckets, one pair per meter; rates and actions, editable live
@@ -45,7 +45,7 @@ class Policer final : public Module {
   void process(Context& ctx, Batch& batch) noexcept {
     const PolicerConfig& config = live_.read();
     const uint32_t n = batch.size_pkts;
-    if (n == 0) __builtin_unreachable();  // else g++ warns about uninitialised colours
+    if (n == 0) __builtin_unreachable();  // otherwise g++ warns about uninitialised colours
     uint32_t meters[exec::kMaxBatchPkts];
     uint32_t bytes[exec::kMaxBatchPkts];
     uint8_t colours[exec::kMaxBatchPkts];
@@ -106,7 +106,8 @@ class Policer final : public Module {
 
   [[nodiscard]] Dict saved_params() const override { return live_params_; }
 
-  // Buckets of the same kind and number go on as they are: a change of rates fills none.
+  // If the kind and the number of meters are unchanged, the buckets keep their levels: changing the
+  // rates does not refill them.
   void adopt(Module& old) noexcept override {
     auto& other = static_cast<Policer&>(old);
     for (uint32_t colour = 0; colour < kColours; ++colour) {
@@ -140,7 +141,8 @@ class Policer final : public Module {
     }
   }
 
-  // IPv6 flows by addresses and protocol; the rest as hash_flow has it.
+  // Hashes IPv6 by addresses, protocol and, for TCP and UDP, ports; everything else as hash_flow
+  // does.
   static uint64_t hash_any_flow(Packet& pkt) noexcept {
     if (ip_kind_of(pkt) != IpKind::kIpv6) return hash_flow(pkt, 0);
     const uint32_t l3 = l3_offset_of(pkt);
@@ -183,7 +185,7 @@ class Policer final : public Module {
     }
   }
 
-  // Short packets go, and the others come again.
+  // Drops packets shorter than an Ethernet header and processes the rest again.
   void drop_short(Context& ctx, Batch& batch) noexcept {
     Packet* whole[exec::kMaxBatchPkts];
     uint32_t where[exec::kMaxBatchPkts];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// policer_config.h - what a policer measures by and does, from its parameters.
+// policer_config.h - a policer's rates, bursts and actions, from its parameters.
 #pragma once
 
 #include <array>
@@ -18,18 +18,18 @@ struct ColourAction {
   uint8_t dscp = 0;
 };
 
-// Read by the worker, replaced as a whole.
+// Read by the worker; replaced as a whole.
 struct PolicerConfig {
   MeterProfile profile;
   std::array<ColourAction, kColours> actions;
   std::array<uint8_t, kDscpValues> colour_of_dscp{};
   uint32_t overhead_bytes = 0;
   bool is_aware = false;
-  bool has_actions = false;  // some colour does more than to pass
+  bool has_actions = false;  // some colour has an action other than to pass
 };
 
-// The parameters of a policer that may change while it runs, checked by what they say together.
-// `params` has all of them; throws ConfigError below `where`.
+// Checks the parameters that may change while a policer runs, also against each other. `params`
+// must contain all of them; throws ConfigError below `where`.
 PolicerConfig make_policer_config(bool is_two_rate, const Dict& params, const std::string& where);
 
 // The parameters that make_policer_config reads.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// policer_dpdk.cc - three-colour markers on rte_meter.
+// policer_dpdk.cc - three-colour markers with rte_meter.
 //
-// rte_meter's own set-up counts in cycles of the TSC; profiles and buckets are filled here, since
-// the data path's time is in ns.
+// rte_meter's own set-up counts in TSC cycles. Profiles and buckets are filled in here instead,
+// since the data path's clock is in ns.
 #include <rte_meter.h>
 
 #include <vector>
@@ -15,7 +15,7 @@ namespace {
 static_assert(int{kGreen} == int{RTE_COLOR_GREEN} && int{kYellow} == int{RTE_COLOR_YELLOW} &&
               int{kRed} == int{RTE_COLOR_RED});
 
-constexpr uint32_t kFewMeters = 512;  // they stay in the first cache: no prefetch
+constexpr uint32_t kFewMeters = 512;  // few enough to stay in the L1 cache: no prefetch
 
 }  // namespace
 

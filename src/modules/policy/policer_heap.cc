@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// policer_heap.cc - three-colour markers as two token buckets, step by step as the RFCs have it.
+// policer_heap.cc - three-colour markers with two token buckets, step by step as in the RFCs.
 #include <algorithm>
 #include <vector>
 
@@ -12,7 +12,7 @@ struct Bucket {
   uint64_t tokens_bytes = 0;
   uint64_t filled_ns = 0;
 
-  // Returns what did not fit.
+  // Returns the tokens that overflowed the bucket.
   uint64_t fill(const TokenStep& step, uint64_t burst_bytes, uint64_t now_ns) {
     const uint64_t n_steps = (now_ns - filled_ns) / step.period_ns;
     filled_ns += n_steps * step.period_ns;
@@ -27,7 +27,7 @@ struct Bucket {
 
 struct Meter {
   Bucket committed;
-  Bucket second;  // excess, or peak
+  Bucket second;  // excess or peak
 };
 
 // RFC 2697, section 3.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// policer_test.cc - colours against a slow model of the RFCs, what has a meter, and actions.
+// policer_test.cc - colours against a simple model of the RFCs, meters per flow and other keys, and
+// actions.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 namespace batchplane {
 namespace {
 
-// 8 Mbit/s are one byte a microsecond: tokens come 2 bytes each 2 us.
+// 8 Mbit/s is one byte per microsecond: tokens come 2 bytes every 2 us.
 Dict single_rate() { return {{"cir_bps", 8'000'000}, {"cbs_bytes", 1000}, {"ebs_bytes", 500}}; }
 Bytes frame_of(uint32_t ip_bytes, uint32_t dscp = 0, uint16_t port = 1) {
   Bytes frame = make_frame({.port_src = port, .len_bytes = net::kEthBytes + ip_bytes});
@@ -55,7 +56,8 @@ TEST(Policer, TwoRates) {
   EXPECT_EQ(colours_of(harness, std::vector<Bytes>(3, frame_of(250))), "gyr");
 }
 
-// Plain buckets in bytes x ns: tokens are exact at any moment that is a whole number of steps.
+// Token buckets in bytes x ns, so token counts are exact at any time that is a whole number of
+// steps.
 struct Model {
   bool is_two_rate;
   int64_t committed, second, committed_burst, second_burst, committed_per_us, peak_per_us;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// policy_cases.cc - inputs for fuzzing and measuring policers and DSCP modules.
+// policy_cases.cc - inputs for fuzzing and benchmarking policers and DSCP modules.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// rewrite.cc - sets fields anywhere in a packet and mends the checksums that cover them.
+// rewrite.cc - sets fields anywhere in a packet and updates the checksums that cover them.
 //
 // in: 1   out: 1   drops: too_short, bad_version, bad_header_length, bad_total_length
 // state: the fields, editable live
@@ -27,7 +27,7 @@ struct Layout {
   l4::Place place;
 };
 
-// Sums of what changed, for the header checksum and the transport's.
+// Accumulated changes for the IP header checksum and the transport checksum.
 struct Changes {
   uint64_t l3 = 0;
   uint64_t l4 = 0;
@@ -77,8 +77,8 @@ class Rewrite final : public Module {
   }
 
  private:
-  // Finds what the fields and their checksums need; a packet that cannot be read must go, unless
-  // it is no IP packet and no field counts from a transport header.
+  // Finds the headers that the fields and their checksums need. A packet with unreadable headers is
+  // dropped, unless it is not IP and no field is relative to a transport header.
   const DropReason* read(const Program& program, Layout& at) const noexcept {
     if (!mends_ && !program.needs_l4) return nullptr;
     if (at.len_bytes < at.l3) return &reason::kTooShort;
@@ -93,7 +93,7 @@ class Rewrite final : public Module {
     return program.needs_l4 || at.place.find != l4::Find::kBadVersion ? reason : nullptr;
   }
 
-  // All fields or none: what does not fit into the packet is found before anything is written.
+  // Sets all fields or none: checks that each fits into the packet before anything is written.
   const DropReason* write(const Program& program, const Layout& at) noexcept {
     const uint32_t l4_at = at.l3 + at.place.offset_bytes;
     uint32_t places[rewrite::kMaxFields];
@@ -128,7 +128,7 @@ class Rewrite final : public Module {
     uint64_t before;
     uint64_t after;
     if (place + 8 <= at.len_bytes) [[likely]] {
-      // What lies behind the field is outside its mask and stored as it was.
+      // Bytes behind the field are outside its mask and written back unchanged.
       before = load64_raw(p);
       after = (before & ~field.mask) | field.value;
       store_raw(p, after);
@@ -150,7 +150,7 @@ class Rewrite final : public Module {
     const l4::Place& place = at.place;
     const bool is_odd = (from_l3 & 1) != 0;
     const auto l4_from = static_cast<int32_t>(place.offset_bytes);
-    uint64_t summed = 0;  // by the transport's checksum
+    uint64_t summed = 0;  // the bytes covered by the transport checksum
     if (from_l3 < l4_from && place.is_v6) {
       summed = within(offsetof(net::Ipv6, src), net::kIpv6Bytes);
     } else if (from_l3 < l4_from) {
@@ -184,7 +184,7 @@ class Rewrite final : public Module {
     }
     auto& checksum = header_at<net::Be16>(ip + at.place.offset_bytes + offset);
     const bool is_udp = at.place.proto == net::kProtoUdp;
-    if (is_udp && checksum == 0) return;  // its sender chose none
+    if (is_udp && checksum == 0) return;  // the sender uses no UDP checksum
     mend_at(checksum, changes.l4);
     if (is_udp && checksum == 0) checksum = 0xffff;
   }

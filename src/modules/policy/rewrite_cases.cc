@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// rewrite_cases.cc - inputs for fuzzing and measuring rewrite.
+// rewrite_cases.cc - inputs for fuzzing and benchmarking rewrite.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// rewrite_fields.cc - reads the fields of a rewrite.
+// rewrite_fields.cc - parses the fields of a rewrite.
 #include "modules/policy/rewrite_fields.h"
 
 #include "modules/common/item_syntax.h"

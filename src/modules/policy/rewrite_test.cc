@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// rewrite_test.cc - fields are set under their masks; mended checksums equal those computed anew.
+// rewrite_test.cc - fields are set under their masks; updated checksums equal recomputed ones.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -21,7 +21,7 @@ Bytes through(const std::string& kind, const Dict& params, const Bytes& frame) {
   ModuleHarness harness(kind, params);
   return harness.run({frame}).at(0).at(0);
 }
-// Both checksums computed anew.
+// The frame with both checksums recomputed.
 Bytes summed(const Bytes& frame) {
   Bytes out = through("l4_checksum", {{"mode", "update"}}, frame);
   return out[kL3] >> 4 == 4 ? through("checksum", {}, out) : out;
@@ -68,7 +68,7 @@ TEST(Rewrite, SetsBitsUnderTheMaskAtEachBase) {
   EXPECT_EQ(out[11], 0xee);
   EXPECT_EQ(net::load32(&out[30]), 0xc0000201U);
   EXPECT_EQ(net::load16(&out[36]), 53);
-  EXPECT_EQ(net::load16(&out[40]), 0);  // no UDP checksum, and none made
+  EXPECT_EQ(net::load16(&out[40]), 0);  // no UDP checksum, and none added
   Bytes again = out;
   mend_ipv4_checksum(again);
   EXPECT_EQ(out, again);
@@ -87,7 +87,7 @@ TEST(Rewrite, MendedChecksumsEqualThoseComputedAnew) {
       const auto size = static_cast<int>(1 + random() % 8);
       const uint64_t value = (uint64_t{random()} << 32 | random()) >> (64 - 8 * size);
       const auto number = static_cast<int64_t>(value & 0x7fff'ffff'ffff'ffffULL);
-      // Addresses and payload; lengths, protocols and the checksums themselves stay.
+      // Addresses and payload change; lengths, protocols and the checksums themselves do not.
       const uint32_t first_address = is_v6 ? 8 : 12;
       const uint32_t last_address = is_v6 ? 40 : 20;
       const uint32_t choice = random() % 3;
@@ -157,7 +157,8 @@ TEST(Rewrite, ShortAndBrokenPacketsAreDroppedUntouched) {
     frames.push_back(make_frame());
     frames.back().resize(len);
   }
-  frames.push_back(make_frame({.len_bytes = kL3 + 20 + 13}));  // the field ends behind the packet
+  frames.push_back(
+      make_frame({.len_bytes = kL3 + 20 + 13}));  // the field reaches past the end of the packet
   frames.back().resize(60);
   Bytes header = make_frame();
   header[kL3] = 0x43;

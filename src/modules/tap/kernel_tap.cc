@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// kernel_tap.cc - opens and sets up a TAP interface, and carries frames between it and two rings.
+// kernel_tap.cc - opens and configures a TAP interface, and moves frames between it and two rings.
 #include "modules/tap/kernel_tap.h"
 
 #include <fcntl.h>
@@ -22,9 +22,9 @@
 namespace batchplane {
 namespace {
 
-constexpr uint32_t kRingFrames = 256;  // half a megabyte
+constexpr uint32_t kRingFrames = 256;  // half a megabyte each
 constexpr int kBurst = 32;
-// Workers cannot wake the thread without a system call: it looks by itself this often.
+// Workers cannot wake the thread without a system call, so it polls at this interval.
 constexpr int kIdleMs = 1;
 
 std::map<std::string, std::weak_ptr<KernelTap>>& open_taps() {
@@ -138,7 +138,7 @@ void KernelTap::serve() {
     const bool has_read = read_some();
     if (has_written || has_read) continue;
     pollfd waited{fd_, POLLIN, 0};
-    // With a full ring the kernel's frames have to wait there: only time passes.
+    // While our ring is full, frames wait in the kernel, and this only sleeps.
     ::poll(&waited, from_kernel_.free_slots() == 0 ? 0 : 1, kIdleMs);
   }
 }
@@ -174,7 +174,7 @@ bool KernelTap::read_some() {
   return any;
 }
 
-// Every address but the asker's own is behind the router.
+// Answers for every address but the sender's own: they are all behind the router.
 bool KernelTap::answer_arp(uint8_t* frame, uint32_t len_bytes) {
   auto& message = header_at<net::Arp>(frame + net::kEthBytes);
   if (!arp::is_valid(message, len_bytes - net::kEthBytes)) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// kernel_tap.h - a TAP interface of the Linux kernel, served by a thread of its own: workers only
-// touch rings.
+// kernel_tap.h - a TAP interface of the Linux kernel, served by its own thread: workers only access
+// rings.
 #pragma once
 
 #include <atomic>
@@ -19,18 +19,18 @@ struct KernelTapConfig {
   net::Mac mac{};  // the kernel's end
   uint32_t mtu_bytes = 1500;
   bool has_address = false;
-  net::Prefix4 address{};  // of the kernel's end, host bits kept
+  net::Prefix4 address{};  // the kernel's end, host bits kept
 };
 
 struct KernelTapStats {
   uint64_t to_kernel_pkts = 0;
-  uint64_t refused_pkts = 0;  // the kernel did not take them
+  uint64_t refused_pkts = 0;  // the kernel did not accept them
   uint64_t from_kernel_pkts = 0;
   uint64_t ignored_pkts = 0;  // neither IPv4 nor ARP
   uint64_t arp_answers = 0;
 };
 
-// Rings: one worker at the other end of each. Everything else: control thread.
+// Owner: each ring has one worker at its other end. Everything else: control thread.
 class KernelTap {
  public:
   static constexpr uint32_t kMaxFrameBytes = 2040;
@@ -39,8 +39,8 @@ class KernelTap {
     uint8_t data[kMaxFrameBytes];
   };
 
-  // The device called config.name; the one that is open already when this process has it (a new
-  // graph is built while the old one runs), set up anew. Throws ConfigError with the remedy.
+  // Opens the device config.name. If this process has it open already (a new graph is built while
+  // the old one runs), returns that one, reconfigured. Throws ConfigError with the remedy.
   static std::shared_ptr<KernelTap> open(const KernelTapConfig& config);
   ~KernelTap();
   KernelTap(const KernelTap&) = delete;
@@ -48,7 +48,7 @@ class KernelTap {
 
   SpscRing<Frame>& to_kernel() { return to_kernel_; }
   SpscRing<Frame>& from_kernel() { return from_kernel_; }
-  // Stands for all hosts beyond the router: the kernel gets it in answer to its ARP requests.
+  // Stands for all hosts beyond the router: the answer to the kernel's ARP requests.
   [[nodiscard]] static net::Mac peer_mac() { return {0x02, 0, 0, 0, 0xfe, 0x00}; }
   [[nodiscard]] KernelTapStats stats() const;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// local_tap.cc - joins the router to the kernel it runs on: ssh or a routing daemon lives behind
+// local_tap.cc - connects the router to the kernel of its host: ssh or a routing daemon runs behind
 // this interface.
 //
-// in: 1 (IPv4 for the router itself)   out: 1 (what the kernel sends)   drops: tap_full,
-// tap_too_long, too_short Frames are copied at both ends, so no packet is ever held and none
-// crosses threads.
+// in: 1 (IPv4 for the router itself)   out: 1 (packets that the kernel sends)
+// drops: tap_full, tap_too_long, too_short
+// Frames are copied at both ends, so no packet is held and none crosses threads.
 #include <algorithm>
 
 #include "core/module/register.h"

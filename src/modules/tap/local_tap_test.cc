@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// local_tap_test.cc - a TAP interface in a network namespace of its own: both directions, against
-// kernel sockets.
+// local_tap_test.cc - a TAP interface in its own network namespace: both directions, against kernel
+// sockets.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -21,7 +21,7 @@ namespace {
 constexpr uint16_t kPort = 7777;
 const Dict kParams{{"name", "bptest0"}, {"address", "10.9.0.1/24"}};
 
-// Runs `body` on a thread in a fresh network namespace; false where that is not allowed.
+// Runs `body` on a thread in a new network namespace; returns false where that is not permitted.
 bool in_namespace(const std::function<void()>& body) {
   bool is_allowed = false;
   std::thread([&] {
@@ -65,7 +65,7 @@ TEST(LocalTap, CarriesPacketsBothWays) {
     host.sin_addr.s_addr = htonl(0x0a090002);
     EXPECT_EQ(::sendto(fd, "back", 4, 0, reinterpret_cast<sockaddr*>(&host), sizeof host), 4);
     Packet* pkt = nullptr;
-    // Only for the case that it never comes.
+    // Only reached if the frame never arrives.
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     bool is_found = false;
     while (!is_found && std::chrono::steady_clock::now() < deadline) {

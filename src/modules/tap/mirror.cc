@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// mirror.cc - copies packets, or one in so many, to a second gate.
+// mirror.cc - copies every packet, or one in N, to a second gate.
 //
 // in: 1   out: forward, copy   drops: none   state: sampling, editable live; counters
 #include <algorithm>
@@ -62,7 +62,7 @@ class Mirror final : public Module {
     const uint32_t n = batch.size_pkts;
     std::fill_n(ctx.gates, n, kForwardGate);
     if (!sampling.is_on) return;
-    // A set to a smaller number takes effect with the next packet.
+    // A smaller `one_in` set by a command takes effect with the next packet.
     uint32_t next = std::min(until_next_, sampling.one_in - 1);
     while (next < n) {
       copy(ctx, *batch[next], sampling.snap_bytes);
@@ -93,7 +93,7 @@ class Mirror final : public Module {
   }
 
  private:
-  // The original goes on whatever becomes of its copy.
+  // The original is forwarded even if there is no copy.
   void copy(Context& ctx, Packet& original, uint32_t snap_bytes) noexcept {
     const uint32_t len_bytes = std::min(original.len_bytes(), snap_bytes);
     Packet* const pkt = can_emit(ctx) ? ctx.originate(0) : nullptr;
@@ -101,7 +101,7 @@ class Mirror final : public Module {
       missed_.add(1);
       return;
     }
-    // It begins where the original does at the latest: then what fits there fits here.
+    // The copy has at most as much headroom as the original, so any data that fits there fits here.
     const uint32_t headroom_bytes = std::min(original.headroom_bytes(), kHeadroomBytes);
     pkt->push_front(kHeadroomBytes - headroom_bytes);
     pkt->set_len_bytes(len_bytes);
@@ -113,7 +113,7 @@ class Mirror final : public Module {
 
   static bool can_emit(const Context& ctx) { return ctx.n_emitted < Context::kMaxEmitPkts; }
 
-  // Modules behind the copy gate see what those behind the original see.
+  // The copy gets the original's metadata, so that modules behind both gates see the same.
   static void note(Packet& original, Packet& pkt) noexcept {
     const PacketMeta& from = original.meta();
     PacketMeta& to = pkt.meta();
@@ -129,7 +129,7 @@ class Mirror final : public Module {
 
   LiveValue<Sampling> live_;
   Dict values_;
-  uint32_t until_next_ = 0;  // packets that pass before the next copy
+  uint32_t until_next_ = 0;  // packets to pass before the next copy
   Tally copied_;
   Tally missed_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// mirror_test.cc - copies are sampled, cut and counted; originals go on whatever happens.
+// mirror_test.cc - copies are sampled, cut and counted; originals are always forwarded.
 #include <gtest/gtest.h>
 
 #include "engine_rig.h"
@@ -89,7 +89,7 @@ TEST(Mirror, IsSetLive) {
   EXPECT_EQ(next.module().show()["sample_one_in"].as_int(), 2);
 }
 
-// in -> mirror -> {out, copies}, where copies are held in a buffer on their way.
+// in -> mirror -> {out, copies}, with a buffer on the path of the copies.
 PipelineSpec mirrored(uint32_t trigger_pkts) {
   PipelineSpec spec;
   spec.engine.is_idle_hold = true;

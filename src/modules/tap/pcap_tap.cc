@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// pcap_tap.cc - copies packets to a capture file beside the data path; a full ring loses copies,
-// never packets.
+// pcap_tap.cc - copies packets to a capture file outside the data path; when the ring is full,
+// copies are lost, but never packets.
 //
 // in: 1   out: 1   drops: none   state: the open file
 #include <unistd.h>
@@ -101,7 +101,7 @@ class PcapTap final : public Module {
     return {{"is_on", is_on_.load()}, {"sample_one_in", sample_one_in_.load()}};
   }
 
-  // The open file goes on when the new module writes to the same one.
+  // Keeps the file open when the new module writes to the same one.
   void adopt(Module& old) noexcept override {
     auto& other = static_cast<PcapTap&>(old);
     missed_pkts_.set(other.missed_pkts_.value());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// pcap_tap_test.cc - what the tap writes, read back with libpcap; sampling, full rings, full files.
+// pcap_tap_test.cc - capture files read back with libpcap; sampling, full rings, full files.
 #include <gtest/gtest.h>
 #include <pcap/pcap.h>
 #include <stdlib.h>
@@ -93,8 +93,8 @@ TEST_F(PcapTap, SamplesAndSwitches) {
   EXPECT_THROW(harness.command("set", Dict{{"sample_one_in", 0}}), ConfigError);
 }
 
-// The writer may empty the ring at any time, so only the sum is certain; the batch is far larger
-// than the ring, and packets pass in any case.
+// The writer may empty the ring at any time, so only the sum is certain. The batch is far larger
+// than the ring, and all its packets pass.
 TEST_F(PcapTap, FullRingIsCountedAndPacketsPass) {
   ModuleHarness harness("pcap_tap",
                         {{"path", path("d.pcap")}, {"snaplen_bytes", 1500}, {"ring_bytes", 16384}});

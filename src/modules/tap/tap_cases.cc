@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// tap_cases.cc - inputs for fuzzing and measuring the modules that copy packets.
+// tap_cases.cc - inputs for fuzzing and benchmarking the modules that copy packets.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// tap_writer.cc - the capture file formats and the thread that writes them.
+// tap_writer.cc - capture file formats and the thread that writes them.
 #include "modules/tap/tap_writer.h"
 
 #include <chrono>
@@ -14,7 +14,7 @@ constexpr auto kPollInterval = std::chrono::milliseconds(5);
 constexpr uint32_t kLinkEthernet = 1;
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
-// Capture files are read in the byte order of their magic numbers: ours is the machine's.
+// Readers take the byte order from the magic number, so files use the machine's byte order.
 struct PcapHeader {
   uint32_t magic = 0xa1b23c4d;  // nanoseconds
   uint16_t major = 2;
@@ -37,7 +37,7 @@ struct SectionBlock {
   uint32_t magic = 0x1a2b3c4d;
   uint16_t major = 1;
   uint16_t minor = 0;
-  uint32_t section_bytes[2] = {~0U, ~0U};  // not known
+  uint32_t section_bytes[2] = {~0U, ~0U};  // unknown
   uint32_t bytes_again = 28;
 };
 struct InterfaceBlock {
@@ -97,7 +97,7 @@ std::string TapWriter::error() const {
   return error_;
 }
 
-// A worker must not wake anybody, so the ring is looked at now and then.
+// Workers must not wake other threads, so this thread polls the ring.
 void TapWriter::work() {
   std::unique_lock lock(mutex_);
   for (bool is_last = false; !is_last;) {
@@ -176,7 +176,7 @@ void TapWriter::put(const void* data, size_t n_bytes) {
   file_bytes_ += n_bytes;
 }
 
-// The first error stays; packets after it are counted, not written.
+// Keeps the first error; later packets are counted, not written.
 void TapWriter::fail(const std::string& what) {
   if (is_failed_) return;
   is_failed_ = true;

@@ -17,14 +17,14 @@
 namespace batchplane {
 
 struct TapFile {
-  std::string path;  // ends in .pcapng: that format, else pcap with nanoseconds
+  std::string path;  // .pcapng selects that format; anything else is pcap with nanoseconds
   uint32_t snaplen_bytes = 0;
   uint64_t ring_bytes = 0;
   uint64_t max_file_bytes = 0;
-  int64_t epoch_offset_ns = 0;  // from the worker's clock to time since 1970
+  int64_t epoch_offset_ns = 0;  // from the worker's clock to Unix time
 };
 
-// The file is made when the first packet comes. Destruction writes what is left in the ring.
+// Creates the file when the first packet arrives. The destructor writes the rest of the ring.
 class TapWriter {
  public:
   explicit TapWriter(TapFile file);
@@ -32,7 +32,7 @@ class TapWriter {
   TapWriter(const TapWriter&) = delete;
   TapWriter& operator=(const TapWriter&) = delete;
 
-  // One worker at a time. False when the ring is full.
+  // Owner: one worker at a time. Returns false when the ring is full.
   bool offer(uint64_t time_ns, const uint8_t* data, uint32_t len_bytes) noexcept;
 
   // Returns when everything offered before has been written. Control thread.
@@ -40,7 +40,7 @@ class TapWriter {
   [[nodiscard]] uint64_t written_pkts() const {
     return written_pkts_.load(std::memory_order_relaxed);
   }
-  // Taken from the ring but not written: the file is full or the disk refused.
+  // Taken from the ring but not written, because the file is full or the disk reported an error.
   [[nodiscard]] uint64_t unwritten_pkts() const {
     return unwritten_pkts_.load(std::memory_order_relaxed);
   }
@@ -58,7 +58,7 @@ class TapWriter {
 
   const TapFile file_;
   ByteRing ring_;
-  std::vector<uint8_t> bytes_;  // writer: the record in hand
+  std::vector<uint8_t> bytes_;  // the record being built. Writer
   std::FILE* out_ = nullptr;
   uint64_t file_bytes_ = 0;
   bool is_failed_ = false;
