@@ -82,7 +82,7 @@ TEST(OptimalEgress, KeepsPromisesWhenOthersBeginToFlood) {
   EXPECT_GT(run(spec, false).late_pkts, 0U);
 }
 
-// Holding in the first module is nearly as good as holding in each of the others.
+// Buffers in the first module are nearly as good as buffers in each of the works.
 TEST(OptimalEgress, GoesFromOneLayoutOfBuffersToAnotherButNotToNone) {
   EXPECT_EQ(run(pipeline(200'000, 100'000, 100), true).idle_periods, 0U);
 }

@@ -85,8 +85,7 @@ TEST(RunOrder, TheTightFlowsDelayFallsAtTheSameRate) {
   EXPECT_LT(static_cast<double>(p95_ns[1]), 0.75 * static_cast<double>(p95_ns[0]));
 }
 
-// --- nothing lost, nothing stranded, nothing out of order
-// -----------------------------------------
+// --- no packet lost, stranded or out of order ----------------------------------------------------
 
 // Branches that meet again, light and heavy mixed, some buffered, on one or two workers.
 SpecMaker make_random(Rng& rng) {

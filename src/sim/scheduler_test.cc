@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// scheduler_test.cc - a packet scheduler in a simulated pipeline: shares, bounds, drops, and nothing lost.
+// scheduler_test.cc - a packet scheduler in a simulated pipeline: shares, bounds, drops, and no
+// lost packet.
 #include "sim/scheduler.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ SchedulerSpec link_of(const std::string& discipline, std::vector<uint32_t> weigh
   return spec;
 }
 
-// in -> split -> a | b -> link -> out: what takes a is flow 1 of the link, what takes b flow 2.
+// in -> split -> a | b -> link -> out: packets through a are flow 1 of the link, through b flow 2.
 SpecMaker two_into_one(SchedulerSpec link, double share_of_a, double rate_pps) {
   SpecMaker maker;
   maker.module("split", "l2_table", 5, 1).module("a", "cost", 5, 1).module("b", "cost", 5, 1);
