@@ -17,8 +17,8 @@
 namespace batchplane::sim {
 namespace closed_forms_test {
 
-constexpr double kPollNs =
-    0.125;  // of an empty poll: time steps so short that time is nearly continuous
+// Of an empty poll: time steps so short that time is nearly continuous.
+constexpr double kPollNs = 0.125;
 
 uint64_t scaled(uint64_t pkts) {
   const char* const is_long = std::getenv("BATCHPLANE_LONG");

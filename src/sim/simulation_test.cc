@@ -138,8 +138,8 @@ TEST(Simulation, JumpingEqualsSteppingWithTwoWorkers) {
   spec.pipeline.modules[3].trigger_pkts = 3;
   expect_skipping_changes_nothing(spec, [](Simulation& sim) {
     exec::Decision decision;
-    decision.changes = {
-        {1, 0, exec::kKeepAge, "test"}};  // releases the packets that wait before the queue
+    // Releases the packets that wait before the queue.
+    decision.changes = {{1, 0, exec::kKeepAge, "test"}};
     sim.apply(decision);
   });
 }

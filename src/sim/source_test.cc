@@ -264,8 +264,8 @@ TEST(Source, ASaturatingTraceKeepsItsOrderAndBeginsAnew) {
   spec.trace = {{5, 5, 1'700}, {1, 0, 1}, {100, 200, 300}};
   spec.is_saturating = true;
   Rig rig(spec);
-  EXPECT_EQ(rig.poll(3),
-            Times({0, 0, 0, 0}));  // as many as the ring has room for, whatever the trace says
+  // As many as the ring has room for, whatever the trace says.
+  EXPECT_EQ(rig.poll(3), Times({0, 0, 0, 0}));
   EXPECT_EQ(rig.poll(9), Times({3, 3, 3, 3}));  // put in when the poll made room
   EXPECT_EQ(rig.flows, std::vector<uint32_t>({1, 0, 1, 1, 0, 1, 1, 0}));
   EXPECT_EQ(rig.sent(0), 4U);
