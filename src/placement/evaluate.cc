@@ -10,8 +10,8 @@ namespace batchplane::placement {
 namespace {
 
 struct Loads {
-  std::vector<std::array<double, kMaxDevices>>
-      batch_ns;                     // by application: its batch on each device
+  // By application: its batch on each device.
+  std::vector<std::array<double, kMaxDevices>> batch_ns;
   std::vector<double> utilisation;  // by device
   std::vector<double> round_ns;     // by device: one batch of each of its users, and jitter
 };

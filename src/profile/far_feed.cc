@@ -16,8 +16,8 @@ constexpr size_t kMaxTimes = 1U << 14;
 constexpr size_t kMinTimes = 20;
 constexpr uint32_t kTrips = 1000;
 constexpr uint32_t kOver = ~0U;
-constexpr uint64_t kMaxTripsNs =
-    20'000'000;                          // longer: both threads shared a core, or one lost its own
+// If the trips take longer, both threads shared a core, or one lost its own.
+constexpr uint64_t kMaxTripsNs = 20'000'000;
 constexpr uint64_t kMaxTripNs = 10'000;  // longer trips waited for a core, not for the cache line
 // Each direction of a round trip has two equal halves: the writer takes the cache line from the
 // reader, and the reader gets it back. The second half is the reader's time and part of the cost of

@@ -13,7 +13,8 @@ namespace baselines_test {
 
 constexpr uint64_t kPeriodNs = 10'000'000;
 
-// A tree whose leaves take 1000 ns a batch and 50 a packet, under load, with one SLO for all flows.
+// A tree whose leaves take 1000 ns per batch and 50 ns per packet, under load, with one SLO for all
+// flows.
 struct Controlled {
   Controlled(uint32_t n_leaves, double rate_pps, uint64_t slo_ns, const char* name) {
     SpecMaker maker = make_tree(n_leaves, 1000, 50, 0, 20);
@@ -32,7 +33,7 @@ struct Controlled {
     simulation->apply(decision);
     return period;
   }
-  // Busy share of the core by what was executed.
+  // Busy share of the core, from the executed batches and packets.
   static double load_of(const exec::PeriodSnapshot& period) {
     double busy_ns = 0;
     for (const exec::ModulePeriod& module : period.modules) {
@@ -88,13 +89,13 @@ TEST(FullSimulated, AnSloEditIsFollowedInThePeriodAfter) {
   run.simulation->set_slo("flow_0", 30'000);
   run.step();  // sees the flow late
   EXPECT_FALSE(run.decision.changes.empty());
-  run.step();  // still holds packets of the period before
+  run.step();  // still holds packets of the previous period
   const exec::PeriodSnapshot after = run.step();
   EXPECT_LE(after.flows[0].delay_ns, 30'000U);
 }
 
-// The load falls by a factor of 100: without an age limit packets wait for their buffer to fill
-// until the next decision, with it none is older than its SLO allows.
+// The load drops by a factor of 100. Without an age limit packets wait for their buffer to fill
+// until the next decision; with one, none is older than its SLO allows.
 TEST(FullAgeSimulated, HoldsTheSloWhenTheLoadFalls) {
   uint64_t worst_ns[2] = {};
   for (const bool has_age : {false, true}) {

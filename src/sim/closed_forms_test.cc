@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// closed_forms_test.cc - what queueing theory and plain counting say of buffers, against the
-// simulator: within 1 %, or within four standard errors where chance decides.
+// closed_forms_test.cc - buffers in the simulator against queueing theory and plain counting:
+// within 1 %, or within four standard errors where chance decides.
 //
 // BATCHPLANE_LONG=1 takes twenty times the packets, and so a fourth to a fifth of the errors.
 #include <gtest/gtest.h>
@@ -17,7 +17,8 @@
 namespace batchplane::sim {
 namespace closed_forms_test {
 
-constexpr double kPollNs = 0.125;  // of an empty poll: what continuous time is taken for
+// Of an empty poll: time steps so short that time is nearly continuous.
+constexpr double kPollNs = 0.125;
 
 uint64_t scaled(uint64_t pkts) {
   const char* const is_long = std::getenv("BATCHPLANE_LONG");
@@ -29,7 +30,7 @@ struct Estimate {
   double error = 0;  // standard error
 };
 
-// Of values that hang together only over short distances: each is the mean of a long stretch.
+// For values correlated only over short distances: each is the mean of a long stretch.
 Estimate estimate_of(const std::vector<double>& values) {
   const auto n = static_cast<double>(values.size());
   double sum = 0;
@@ -43,11 +44,12 @@ void expect_near(const Estimate& measured, double theory, const std::string& wha
   EXPECT_LE(std::abs(measured.mean - theory), std::max(0.01 * theory, 4 * measured.error))
       << what << ": theory " << theory << ", simulated " << measured.mean << " +- "
       << measured.error;
-  // A test that its own noise decides tests nothing.
+  // A test whose own noise decides tests nothing.
   EXPECT_LE(measured.error, 0.02 * theory) << what;
 }
 
-// in -> work (trigger, cost of a batch) -> out, free of all other costs; nothing leaves when idle.
+// in -> work (trigger, cost per batch) -> out, with no other costs; an idle worker releases
+// nothing.
 SpecMaker one_buffer(uint32_t batch_pkts, uint32_t trigger_pkts, double batch_ns, double rate_pps,
                      exec::ArrivalKind arrivals) {
   SpecMaker maker(batch_pkts);
@@ -75,7 +77,8 @@ std::vector<double> mean_delays(Simulation& sim, uint32_t n, uint64_t stretch_ns
   return delays;
 }
 
-// Fill time by position in the batch, first one first. The batch goes when its last packet comes.
+// Fill time by position in the batch, first packet first. The batch leaves when its last packet
+// arrives.
 std::vector<std::vector<double>> fill_times(uint32_t q, double rate_pps, exec::ArrivalKind kind,
                                             uint64_t n_pkts) {
   Simulation sim(one_buffer(q, q, 0, rate_pps, kind).spec());
@@ -121,8 +124,8 @@ TEST(ClosedForms, FillTimeUnderPoissonArrivals) {
   expect_near(estimate_of(per_batch), (q - 1) / 2.0 * 1000, "mean over positions");
 }
 
-// The first packet of a batch finds an empty buffer; the limit then runs for it. Of those that
-// come within, q - 1 at most join it: E[min(q, 1 + N)] = 1 + sum_{k=1}^{q-1} P(N >= k).
+// The first packet of a batch finds an empty buffer, and its age limit starts. Of the packets that
+// arrive within the limit, q - 1 at most join it: E[min(q, 1 + N)] = 1 + sum_{k=1}^{q-1} P(N >= k).
 TEST(ClosedForms, MeanBatchUnderTriggerAndAgeLimit) {
   for (const auto& [q, mean] : {std::pair{32U, 4.0}, {32U, 20.0}, {32U, 31.0}, {8U, 12.0}}) {
     SpecMaker maker = one_buffer(32, q, 0, 1e6, exec::ArrivalKind::kPoisson);
@@ -150,7 +153,7 @@ TEST(ClosedForms, MeanBatchUnderTriggerAndAgeLimit) {
     }
     const std::string what = "trigger " + std::to_string(q) + ", " + std::to_string(mean);
     expect_near(estimate_of(batches), expected, what);
-    // at_least is P(N >= q - 1) by now: the share that the trigger released.
+    // at_least is now P(N >= q - 1): the share of batches released by the trigger.
     const Estimate share = estimate_of(full);
     EXPECT_NEAR(share.mean, at_least, std::max(4 * share.error, 1e-4)) << what;
   }
@@ -223,7 +226,8 @@ TEST(ClosedForms, RootsAgreeWithTheChain) {
   EXPECT_NEAR((mean / a - 1) * 1000, bulk_waiting_ns(k, a, 1000), 1e-3);
 }
 
-// A packet waits (k - 1) / 2 gaps for its group on average, the group for the server.
+// A packet waits (k - 1) / 2 interarrival times for its group on average, and the group waits for
+// the server.
 TEST(ClosedForms, FixedBatchesUnderPoissonArrivals) {
   constexpr double kServiceNs = 8000;
   for (const auto& [k, rho] : {std::pair{2U, 0.8}, {8U, 0.5}, {8U, 0.9}, {32U, 0.8}}) {
@@ -241,8 +245,8 @@ TEST(ClosedForms, FixedBatchesUnderPoissonArrivals) {
   }
 }
 
-// k batches of k packets, one for each of k branches, at one unit a batch and one a packet:
-// branches run k * k batches of one, or k batches of k.
+// k batches of k packets, one packet for each of k branches, at one unit per batch and one per
+// packet: branches run k * k batches of one, or k batches of k.
 TEST(ClosedForms, SplittingCostsTwoKSquaredOrKPlusKSquared) {
   for (const uint32_t k : {2U, 4U, 8U, 16U, 32U}) {
     for (const bool is_buffered : {false, true}) {
@@ -267,14 +271,15 @@ TEST(ClosedForms, SplittingCostsTwoKSquaredOrKPlusKSquared) {
         worked_ns += run.end_ns - run.start_ns;
         pkts += run.batch_pkts;
       }
-      // A run that straddles begin or end moves both counts alike: the cost of a packet is exact.
+      // A run that straddles begin or end shifts both counts alike: the cost per packet stays
+      // exact.
       EXPECT_EQ(worked_ns * k * k, pkts * round_ns) << k;
       EXPECT_NEAR(static_cast<double>(pkts), 10.0 * k * k, k) << k;
     }
   }
 }
 
-// Full input, full batches: a packet takes its share of each batch's cost, and nothing else does.
+// Full input, full batches: a packet takes its share of each batch's cost, and nothing else.
 TEST(ClosedForms, SaturationRateOfATree) {
   for (const uint32_t trigger : {8U, 32U}) {
     SpecMaker maker = make_tree(16, 900, 12, trigger, 50);
@@ -296,7 +301,7 @@ TEST(ClosedForms, SaturationRateOfATree) {
   }
 }
 
-// Unbuffered, packets go to leaves at random: 16 (1 - (15/16)^32) leaves get one of a batch of 32.
+// Unbuffered, packets go to leaves at random: 16 (1 - (15/16)^32) leaves get some of a batch of 32.
 TEST(ClosedForms, SaturationRateOfATreeWithoutBuffers) {
   SpecMaker maker = make_tree(16, 900, 12, 0, 50);
   maker.source().is_saturating = true;

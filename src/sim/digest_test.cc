@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// digest_test.cc - the same specification gives the same bytes: in one process, and in every build.
+// digest_test.cc - the same specification gives the same bytes: within one process, and in every
+// build.
 //
-// The constants hold for all compilers and levels (tools/check_determinism.sh). When behaviour
-// changes on purpose, they are replaced by what that script prints.
+// The constants hold for all compilers and optimisation levels (tools/check_determinism.sh). When
+// behaviour changes on purpose, replace them with that script's output.
 #include <gtest/gtest.h>
 
 #include "sim/digest_test_util.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// feasible_step_test.cc - no controller that promises to keep SLOs makes a state that keeps them
-// one that does not: random trees, rates, SLOs and triggers in force, one step.
+// feasible_step_test.cc - a controller that is to keep SLOs does not turn a state that keeps them
+// into one that breaks them: random trees, rates, SLOs and triggers in force, one step.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -38,7 +38,7 @@ Spec random_tree(Rng& rng, std::vector<double>& weights) {
   return maker.spec();
 }
 
-// Triggers between nothing and full batches, by chance.
+// Random triggers, from none to full batches.
 void set_triggers(Rng& rng, Simulation& simulation) {
   exec::Decision decision;
   for (uint32_t m = 0; m < simulation.model().modules.size(); ++m) {
@@ -48,7 +48,7 @@ void set_triggers(Rng& rng, Simulation& simulation) {
   simulation.apply(decision);
 }
 
-// How far the flow that comes nearest to its SLO, or passes it most, is from it.
+// Slack of the flow nearest to its SLO, or farthest past it.
 double worst_ratio(const exec::PeriodSnapshot& period) {
   double worst = 0;
   for (const exec::FlowPeriod& flow : period.flows) {
@@ -85,8 +85,8 @@ TEST_P(FeasibleStep, StaysFeasible) {
     n_broken += worst > 1 ? 1 : 0;
     EXPECT_LE(worst, 1.1) << "seed " << seed;
   }
-  // `optimal` promises it. The papers' controllers move by one slope, taken from one period's
-  // counts: a few in a hundred end just past an SLO, and recover a period later.
+  // Required of `optimal`. The papers' controllers move by one slope, from one period's counts: a
+  // few in a hundred end just past an SLO, and recover a period later.
   EXPECT_LE(n_broken, std::string(GetParam()) == "optimal" ? 0 : n_feasible / 20);
   EXPECT_GT(n_feasible, 30U);
   EXPECT_GT(n_moved, n_feasible / 3);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// many_tasks_test.cc - several tasks: closed loops against plain counting, credits of rings, delays
-// task by task, and controllers that divide budgets over tasks.
+// many_tasks_test.cc - several tasks: closed loops against plain counting, ring credits, delays by
+// task, and controllers that divide budgets among tasks.
 #include <gtest/gtest.h>
 
 #include "sim/sim_test_util.h"
@@ -39,7 +39,7 @@ struct Steady {
   double p99_ns = 0;
 };
 
-// After `warm` periods, over as many again; `control` decides after each.
+// Runs `warm` periods, then measures as many again; `control` decides after each.
 Steady run_periods(Simulation& sim, slo::Controller* control, uint32_t periods,
                    uint64_t period_ns = kMs) {
   Steady steady;
@@ -62,8 +62,9 @@ void set_trigger(Simulation& sim, const std::string& module, uint32_t trigger_pk
   sim.apply(decision);
 }
 
-// What is being served and what waits take turns: every packet waits for one batch and is in the
-// next, so two batches take as long as 15 packets and two fixed costs, however they are split.
+// The batch in service and the waiting packets alternate: every packet waits for one batch and is
+// in the next one. So two batches take the time of 15 packets and two fixed costs, however the
+// packets are split.
 TEST(ManyTasks, AClosedLoopWithoutBatchesHasTwoBatchesInsideAtAnyTime) {
   Simulation sim(two_tasks(15));
   const Steady steady = run_periods(sim, nullptr, 20);
@@ -90,7 +91,8 @@ TEST(ManyTasks, AClosedLoopNeverHasMoreInside) {
   EXPECT_GT(sim.period().flows[0].pkts, 100U);
 }
 
-// Each packet's way is cut where the next task's queue has it, so the parts add up to the whole.
+// A packet's delay is split where the next task's queue receives it, so the legs add up to the
+// whole.
 TEST(ManyTasks, DelaysOfTasksAddUpToThatOfTheFlow) {
   Simulation sim(two_tasks(15));
   set_trigger(sim, "light", 4);
@@ -103,12 +105,12 @@ TEST(ManyTasks, DelaysOfTasksAddUpToThatOfTheFlow) {
   const auto mean_ns = [](const exec::FlowPeriod& flow) {
     return static_cast<double>(flow.delay_sum_ns) / static_cast<double>(flow.pkts);
   };
-  // Each part ends with a reading of the clock, a run later than it could.
+  // Each leg ends with a clock reading, up to one run late.
   EXPECT_NEAR(mean_ns(period.legs[0]) + mean_ns(period.legs[1]), mean_ns(period.flows[0]), 200);
 }
 
-// A ring that may hold less delays less, at the same rate: it is full whenever the task behind it
-// is the slower one.
+// A ring with less credit has less delay at the same throughput: it is full whenever the task
+// behind it is the slower one.
 TEST(ManyTasks, CreditTakesDelayAndNoRate) {
   double pps[2] = {};
   double delay_ns[2] = {};
@@ -151,7 +153,7 @@ Steady controlled(const std::string& name, Spec spec) {
   return run_periods(sim, control.get(), 60);
 }
 
-// The paper's best row: nobody can carry more than a full window a batch.
+// The paper's best row: no triggers carry more than a full window per batch.
 TEST(ManyTasks, CentralHoldsAClosedLoopTogether) {
   const Steady steady = controlled("optimal", two_tasks(15));
   const double most_pps = 15e9 / ((10'600 + 15 * 1'060) / kCyclesPerNs);
@@ -159,7 +161,7 @@ TEST(ManyTasks, CentralHoldsAClosedLoopTogether) {
   EXPECT_LE(steady.p99_ns, 12'000);
 }
 
-// A splitter on one core and four gateways on another, whose batches arrive as quarters.
+// A splitter on one core, and four gateways on another whose batches arrive as quarters.
 Spec split_and_work(uint64_t slo_ns) {
   SpecMaker maker;
   maker.module("front", "cost", 40, 10).module("q", "queue", 0, 1);
@@ -181,7 +183,8 @@ Spec split_and_work(uint64_t slo_ns) {
   return spec;
 }
 
-// Half of the SLO is too little for the second task to hold a packet, and the first needs none.
+// Half of the SLO is too little for the second task to hold a packet, and the first task needs none
+// of it.
 TEST(ManyTasks, TheMasterGivesBudgetToWhereItIsOfUse) {
   const Steady naive = controlled("primal(static)", split_and_work(24'000));
   const Steady full = controlled("primal(fixstep)", split_and_work(24'000));
@@ -208,7 +211,8 @@ TEST(ManyTasks, BudgetsAreTold) {
   EXPECT_EQ(control->explain().flows[0].legs.size(), 2U);
 }
 
-// What full batches carry, at an SLO that they keep only with a ring that holds no more than it must.
+// The throughput of full batches, at an SLO that full batches keep only with the smallest possible
+// ring.
 TEST(ManyTasks, CentralCarriesWhatFullBatchesDoWithinTheSlo) {
   const Steady most = controlled("max", split_and_work(24'000));
   Spec spec = split_and_work(24'000);

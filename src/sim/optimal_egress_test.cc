@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// optimal_egress_test.cc - the optimal controller before a packet scheduler: promises hold when others begin to
-// flood the link, and no budget is spent twice.
+// optimal_egress_test.cc - the optimal controller in front of a packet scheduler: SLOs hold when
+// other flows begin to flood the link, and no budget is spent twice.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@ constexpr uint64_t kPeriodNs = 50'000'000;
 constexpr uint32_t kOthers = 24;
 constexpr uint32_t kCalmPeriods = 20;
 
-// in -> tenant -> 25 works -> link (1 Gbit/s) -> out. Flow 0 has the promise, costly work, short packets and 5 of 29
-// parts of the link; each other has one part and long packets.
+// in -> tenant -> 25 works -> link (1 Gbit/s) -> out. Flow 0 has the SLO, costly work, short
+// packets and 5 of 29 shares of the link; each other flow has one share and long packets.
 Spec pipeline(uint64_t slo_ns, double first_pps, double other_pps) {
   SpecMaker maker;
   maker.module("tenant", "vlan_split", 0, 0).edge("in", "tenant");
@@ -48,7 +48,7 @@ struct Seen {
   uint32_t idle_periods = 0;  // with nothing held for flow 0, after the first
 };
 
-// The others begin to want three times what the link carries.
+// The other flows begin to send three times the link's rate.
 Seen run(const Spec& spec, bool knows_promises) {
   Simulation simulation(spec);
   const auto controller = slo::make_controller("optimal", simulation.model(), {});
@@ -82,12 +82,13 @@ TEST(OptimalEgress, KeepsPromisesWhenOthersBeginToFlood) {
   EXPECT_GT(run(spec, false).late_pkts, 0U);
 }
 
-// What is held in the first module, or in each: nearly as good as each other.
+// Buffers in the first module are nearly as good as buffers in each of the works.
 TEST(OptimalEgress, GoesFromOneLayoutOfBuffersToAnotherButNotToNone) {
   EXPECT_EQ(run(pipeline(200'000, 100'000, 100), true).idle_periods, 0U);
 }
 
-// Of a flow that sends more than its share all wait anyway: its packets are collected, and it is told so.
+// Packets of a flow that sends more than its share wait anyway: they are collected, and the flow's
+// verdict says so.
 TEST(OptimalEgress, CollectsWhatWaitsAnywayAndSaysSo) {
   Simulation simulation(pipeline(200'000, 200'000, 10'000));
   const auto controller = slo::make_controller("optimal", simulation.model(), {});

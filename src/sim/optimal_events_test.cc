@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// optimal_events_test.cc - the optimal controller while things happen: SLO edits, flows that stop
-// and return, modules that become slower, stalls, branches that meet again, trees.
+// optimal_events_test.cc - the optimal controller during events: SLO edits, flows that stop and
+// return, modules that become slower, stalls, branches that meet again, trees.
 #include <gtest/gtest.h>
 
 #include "sim/sim_test_util.h"
@@ -18,7 +18,7 @@ struct Loop {
       : simulation(spec), controller(slo::make_controller("optimal", simulation.model(), {})) {
     simulation.set_idle_hold(true);
   }
-  // Flows that were late in the period; its decision is in force in the next.
+  // Returns the flows that were late in the period; the decision applies to the next period.
   uint32_t step() {
     simulation.run_until(simulation.now_ns() + kPeriodNs);
     period = simulation.period();
@@ -62,8 +62,8 @@ TEST(OptimalEvents, ATighterSloIsKeptFromTheNextPeriodOnAndTheOthersStay) {
   const uint64_t before_ns = loop.period.flows[3].delay_ns;
   EXPECT_GT(before_ns, 50'000U);
   loop.simulation.set_slo("flow_3", 30'000);
-  loop.step();  // was decided for the old one
-  loop.step();  // its first packets still were held as before
+  loop.step();  // decided for the old SLO
+  loop.step();  // its first packets were still held as before
   for (int i = 0; i < 10; ++i) EXPECT_EQ(loop.step(), 0U) << i;
   EXPECT_GT(loop.period.flows[2].delay_ns, 50'000U) << "nobody else pays";
 }
@@ -129,7 +129,7 @@ TEST(OptimalEvents, AStallIsOverWhenItIsOver) {
   }
 }
 
-// Branches of unlike cost that meet in one module, and part again behind it.
+// Branches of unequal cost that meet in one module and part again behind it.
 SpecMaker make_merge(uint32_t n) {
   SpecMaker maker;
   maker.module("split", "l2_table", 20, 1).module("join", "ipv4_lookup", 200, 10);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // optimal_scenario_test.cc - the optimal controller in front of the simulated engine: convergence,
-// steps of rate and SLO, and what null and max do with the same traffic.
+// steps of rate and SLO, compared with null and max on the same traffic.
 #include <gtest/gtest.h>
 
 #include "sim/sim_test_util.h"
@@ -45,7 +45,7 @@ std::vector<Period> control(const Spec& spec, const std::string& name, uint32_t 
   return control(simulation, *controller, n);
 }
 
-// The cheap tight flow of robot_control beside fifteen that cost 4000 ns a batch.
+// The cheap, tight flow of robot_control beside fifteen flows that cost 4000 ns per batch.
 Spec robots() {
   SpecMaker maker = make_tree(16, 4000, 0);
   maker.spec().costs["leaf_0"] = {0.4, 0.4};
@@ -107,8 +107,7 @@ TEST(OptimalScenario, RateStepsStrandNothing) {
   EXPECT_LT(fast.back().worst_ns, 60'000U);
 }
 
-// An idle core that fires its buffers at once has nothing to gain from them until the load needs
-// them.
+// An idle core that fires its buffers at once gains nothing from them until the load needs them.
 TEST(OptimalScenario, IdleReleaseBuffersOnlyWhenTheLoadNeedsThem) {
   slo::Settings settings;
   settings.releases_when_idle = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// planner_test.cc - plans: what more time buys, what cannot be kept, and what is no plan.
+// planner_test.cc - plans: the gain from more delay, SLOs that cannot be kept, and invalid plans.
 #include "sim/planner.h"
 
 #include <gtest/gtest.h>

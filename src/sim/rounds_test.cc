@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// rounds_test.cc - saturated rounds, which plans are made of: against closed forms, and against
+// rounds_test.cc - the saturated rounds that plans are made from: against closed forms, and against
 // the same pipeline with arrival times.
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ double rate_of(const exec::PeriodSnapshot& period) {
   return static_cast<double>(period.tasks[0].in_pkts) / static_cast<double>(period.period_ns);
 }
 
-// Eight leaves in turn: each poll of 32 brings each of them 4 packets.
+// Eight leaves round robin: each poll of 32 brings each of them 4 packets.
 TEST(Rounds, RateWithoutBuffersIsThatOfTheCosts) {
   const auto simulation = saturated(make_tree(8, 300, 20, 0, 50).spec());
   const exec::PeriodSnapshot period = rounds(*simulation, 100);
@@ -52,7 +52,7 @@ TEST(Rounds, ATriggerCollectsAndTheRestGoesOn) {
   EXPECT_EQ(period.modules[leaf].pkts + period.modules[leaf].held_pkts, held + 4);
 }
 
-// A buffer that cannot fill in time leaves by age, and no packet is much older than that.
+// A buffer that cannot fill in time releases by age, and no packet is much older than its limit.
 TEST(Rounds, AgeLimitsReleaseWhatDoesNotFill) {
   const auto simulation = saturated(make_tree(16, 1000, 10).spec());
   const uint32_t leaf = simulation->graph().at("leaf_5");
@@ -79,7 +79,7 @@ TEST(Rounds, AMergedBranchGoesToItsSiblings) {
   }
 }
 
-// Where merged packets come to, no route says which way they take: all ways in turn.
+// Behind merged branches no route names a gate: packets take all gates in turn.
 TEST(Rounds, MergedPacketsGoOnWhereTheyAreUnknown) {
   SpecMaker maker = make_tree(2, 300, 20);
   maker.spec().pipeline.edges.clear();
@@ -109,7 +109,7 @@ TEST(Rounds, PacketsComeInTheOrderOfTheirSchedule) {
   const auto trains = saturated(maker.spec());
   const exec::PeriodSnapshot period = rounds(*trains, 100);
   for (const char* leaf : {"leaf_0", "leaf_3"}) {
-    // Two trains a poll, each a batch of its own.
+    // Two trains per poll, each a batch of its own.
     EXPECT_EQ(period.modules[trains->graph().at(leaf)].batches, 50U) << leaf;
     EXPECT_EQ(period.modules[trains->graph().at(leaf)].pkts, 800U) << leaf;
   }
@@ -141,7 +141,7 @@ TEST(Rounds, ALesserSourceBringsWhatComesMeanwhile) {
   EXPECT_EQ(period.modules[simulation->graph().at("also")].pkts, 400U);
 }
 
-// A ring lies between two workers of which the second has twice as much to do.
+// A ring between two workers, of which the second has twice as much work.
 TEST(Rounds, TheBusiestWorkerSaysHowLongItTakes) {
   SpecMaker maker;
   maker.spec().pipeline.workers = {{"first", -1}, {"second", -1}};
@@ -160,11 +160,11 @@ TEST(Rounds, TheBusiestWorkerSaysHowLongItTakes) {
   EXPECT_NEAR(static_cast<double>(period.tasks[0].busy_ns), 1000 * (100 + 32 * 10), 1000);
   EXPECT_EQ(period.tasks[0].busy_ns + period.tasks[0].idle_ns, period.period_ns);
   EXPECT_EQ(period.flows[0].pkts, 32'000U);
-  // Two polls in the ring of the first, then the work of both; nothing waits between them.
+  // Two polls' time in the first worker's ring, then the work of both; nothing waits between them.
   EXPECT_NEAR(static_cast<double>(period.flows[0].p50_ns), 3 * 420 + 840, 0.05 * 2100);
 }
 
-// Costs of the loop, and a source that is always faster than the worker.
+// Loop costs, and a source that is always faster than the worker.
 TEST(Rounds, CountAsASaturatedRunDoes) {
   for (const uint32_t trigger : {0U, 12U, 32U}) {
     SCOPED_TRACE(trigger);

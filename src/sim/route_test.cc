@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// route_test.cc - which way packets go, what each part of their way took, and what is refused
-// before anything runs.
+// route_test.cc - the gates that packets take, the time of each part of their path, and
+// specifications refused before anything runs.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -11,7 +11,7 @@
 namespace batchplane::sim {
 namespace route_test {
 
-// What building says: where, message and fix, so that a test can look for words of each.
+// A refusal's place, message and fix, so that a test can look for words of each.
 ConfigError refusal(const Spec& spec) {
   try {
     const Simulation sim(spec);
@@ -80,7 +80,7 @@ TEST(Routes, DropsGoOnByTheDropGate) {
   EXPECT_EQ(now.balance.dropped_pkts, 0U);
 }
 
-// Ring, fill, service and turnaround are all that a packet's delay is made of.
+// A packet's delay consists of ring, fill, service and turnaround.
 TEST(Recorder, TheWayOfAPacketAddsUp) {
   SpecMaker maker = make_tree(4, 600, 25, 8, 40);
   maker.source().arrivals = exec::ArrivalKind::kPoisson;
@@ -103,7 +103,7 @@ TEST(Recorder, TheWayOfAPacketAddsUp) {
     uint64_t at_ns = pkt.poll_ns;
     waited_ns += pkt.poll_ns - pkt.entry_ns;
     for (const Hop& hop : hops[p]) {
-      EXPECT_GE(hop.arrive_ns, at_ns);  // the gap is turnaround
+      EXPECT_GE(hop.arrive_ns, at_ns);  // the difference is turnaround
       EXPECT_GE(hop.start_ns, hop.arrive_ns);
       filled_ns += hop.start_ns - hop.arrive_ns;
       const double service_ns = sim.graph().modules[hop.module]->cost.ns(hop.batch_pkts);
@@ -116,8 +116,8 @@ TEST(Recorder, TheWayOfAPacketAddsUp) {
   EXPECT_GT(waited_ns, 0U);
 }
 
-// Leaves that run one after the other from one splitter, and releases one after the other from one
-// buffer: what the later ones cost is no delay of the earlier ones' packets.
+// Leaves that run one after the other behind one splitter, and releases one after the other from
+// one buffer: the later ones' cost is no delay for the earlier ones' packets.
 TEST(Recorder, MeteredDelaysAreWithinAMicrosecondAboveTheTrueOnes) {
   for (const uint32_t trigger : {0U, 2U}) {
     SpecMaker maker = make_tree(4, 4000, 10, trigger);

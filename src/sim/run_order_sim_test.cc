@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// run_order_sim_test.cc - the run order by deadline: tight packets overtake heavy batches; no
-// packet is lost, stranded or out of order within its flow; the same packets come out as by depth.
+// run_order_sim_test.cc - the run order by deadline: urgent packets overtake heavy batches; no
+// packet is lost, stranded or out of order within its flow; the same packets leave as in depth
+// order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace run_order_sim_test {
 
 constexpr double kHeavyNs = 10'000;
 
-// in -> split -> 4 heavy leaves before one light one, whose flow is promised 20 us.
+// in -> split -> 4 heavy leaves before one light one, whose flow has an SLO of 20 us.
 SpecMaker make_mixed(uint32_t trigger_pkts) {
   SpecMaker maker;
   maker.module("split", "l2_table", 10, 1).edge("in", "split");
@@ -43,7 +44,8 @@ std::vector<uint64_t> tight_delays_ns(Simulation& sim, uint32_t flow) {
 uint64_t lone_tight_delay_ns(bool by_deadline) {
   SpecMaker maker = make_mixed(0);
   maker.spec().pipeline.engine.runs_by_deadline = by_deadline;
-  // One packet for each heavy leaf; while the first of them runs, a tight one comes.
+  // One packet for each heavy leaf; a packet with little slack arrives while the first of them
+  // runs.
   maker.source().trace = {{0, 0, 0, 0, 1'000}, {0, 1, 2, 3, 4}, {64, 64, 64, 64, 64}};
   Simulation sim(maker.spec());
   sim.recorder().limit(100, 0);
@@ -83,8 +85,7 @@ TEST(RunOrder, TheTightFlowsDelayFallsAtTheSameRate) {
   EXPECT_LT(static_cast<double>(p95_ns[1]), 0.75 * static_cast<double>(p95_ns[0]));
 }
 
-// --- nothing lost, nothing stranded, nothing out of order
-// -----------------------------------------
+// --- no packet lost, stranded or out of order ----------------------------------------------------
 
 // Branches that meet again, light and heavy mixed, some buffered, on one or two workers.
 SpecMaker make_random(Rng& rng) {
@@ -120,7 +121,7 @@ SpecMaker make_random(Rng& rng) {
   return maker;
 }
 
-// Triggers and limits change while it runs, the same way in both orders.
+// Triggers and limits change during the run, in the same way for both orders.
 void run_with_edits(Simulation& sim, uint64_t seed, uint32_t batch_pkts) {
   Rng rng(seed);
   for (uint64_t t_ns = 0; t_ns < 12'000'000; t_ns += 100'000) {
@@ -141,7 +142,7 @@ void run_with_edits(Simulation& sim, uint64_t seed, uint32_t batch_pkts) {
   }
 }
 
-// By traffic flow: packets that left.
+// Packets that left, by traffic flow.
 std::map<uint32_t, uint64_t> run_to_the_end(Spec spec, bool by_deadline, uint64_t seed) {
   spec.pipeline.engine.runs_by_deadline = by_deadline;
   Simulation sim(spec);

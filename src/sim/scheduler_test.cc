@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// scheduler_test.cc - a packet scheduler in a simulated pipeline: shares, bounds, drops, and nothing lost.
+// scheduler_test.cc - a packet scheduler in a simulated pipeline: shares, bounds, drops, and no
+// lost packet.
 #include "sim/scheduler.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@ namespace batchplane::sim {
 namespace scheduler_test {
 
 constexpr uint64_t kRateBps = 1'000'000'000;
-constexpr double kPktNs = 60 * 8;  // of the link, without the checksum
+constexpr double kPktNs = 60 * 8;  // on the link, without the checksum
 constexpr uint64_t kSecond = 1'000'000'000;
 
 SchedulerSpec link_of(const std::string& discipline, std::vector<uint32_t> weights) {
@@ -23,7 +24,7 @@ SchedulerSpec link_of(const std::string& discipline, std::vector<uint32_t> weigh
   return spec;
 }
 
-// in -> split -> a | b -> link -> out: what takes a is flow 1 of the link, what takes b flow 2.
+// in -> split -> a | b -> link -> out: packets through a are flow 1 of the link, through b flow 2.
 SpecMaker two_into_one(SchedulerSpec link, double share_of_a, double rate_pps) {
   SpecMaker maker;
   maker.module("split", "l2_table", 5, 1).module("a", "cost", 5, 1).module("b", "cost", 5, 1);
@@ -41,7 +42,7 @@ SpecMaker two_into_one(SchedulerSpec link, double share_of_a, double rate_pps) {
 }
 
 TEST(SimulatedScheduler, SharesALinkByWeightAndLosesNothingUnseen) {
-  // Each of both would fill the link.
+  // Each flow alone would fill the link.
   SpecMaker maker = two_into_one(link_of("wf2q_plus", {1, 8, 1}), 0.5, 4e6);
   Simulation simulation(maker.spec());
   simulation.run_until(kSecond / 100);
@@ -63,7 +64,7 @@ TEST(SimulatedScheduler, SharesALinkByWeightAndLosesNothingUnseen) {
 
 TEST(SimulatedScheduler, WaitsOfAFlowWithinItsShareStayWithinTheBoundWhateverOthersSend) {
   for (const char* discipline : {"wf2q_plus", "qfq", "qfq_plus", "drr"}) {
-    // a has 4 of 6 shares and sends 0.32 of the link; b sends twice what the link carries.
+    // a has 4 of 6 shares and sends 0.32 of the link; b sends twice the link's rate.
     SpecMaker maker = two_into_one(link_of(discipline, {1, 4, 1}), 0.14, 4.5e6);
     maker.source().order = exec::Order::kRoundRobin;
     Simulation simulation(maker.spec());
@@ -76,7 +77,7 @@ TEST(SimulatedScheduler, WaitsOfAFlowWithinItsShareStayWithinTheBoundWhateverOth
     EXPECT_FALSE(a.is_beyond_share);
     EXPECT_TRUE(b.is_beyond_share);
     EXPECT_NEAR(static_cast<double>(a.share_bps), kRateBps * 4.0 / 6, 1);
-    // The graph takes a poll and a run besides.
+    // The graph adds a poll and a run.
     EXPECT_LE(period.flows[0].delay_max_ns, a.bound_ns + 2 * period.tasks[0].run_max_ns)
         << discipline;
     EXPECT_GT(period.flows[1].delay_max_ns, a.bound_ns) << discipline;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// simulation_test.cc - the loop over workers: balance, idle time, queues between workers, stalls,
-// noise, live edits, periods.
+// simulation_test.cc - the loop over workers: packet balance, idle time, queues between workers,
+// stalls, noise, live edits, periods.
 #include "sim/simulation.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ constexpr uint64_t kMs = 1'000'000;
 
 uint64_t ring_pkts(Simulation& sim) { return sim.source("load").held_pkts(); }
 
-// Every packet is somewhere, and in no place twice.
+// Every packet is in exactly one place.
 void expect_balanced(Simulation& sim) {
   const exec::Snapshot now = sim.snapshot(false);
   EXPECT_TRUE(now.balance.is_exact())
@@ -77,7 +77,7 @@ TEST(Simulation, BalanceIsExactAcrossWorkers) {
   }
 }
 
-// The same packets, executions and counters whether idle loops are run or jumped over.
+// The same packets, executions and counters whether idle loops run or are skipped.
 void expect_skipping_changes_nothing(Spec spec, const std::function<void(Simulation&)>& edit) {
   spec.pipeline.engine.sample_one_run_in = 7;
   Simulation jumps(spec);
@@ -138,7 +138,8 @@ TEST(Simulation, JumpingEqualsSteppingWithTwoWorkers) {
   spec.pipeline.modules[3].trigger_pkts = 3;
   expect_skipping_changes_nothing(spec, [](Simulation& sim) {
     exec::Decision decision;
-    decision.changes = {{1, 0, exec::kKeepAge, "test"}};  // releases what waits before the queue
+    // Releases the packets that wait before the queue.
+    decision.changes = {{1, 0, exec::kKeepAge, "test"}};
     sim.apply(decision);
   });
 }
@@ -187,7 +188,8 @@ TEST(Simulation, AFullQueueDropsWithItsReason) {
   expect_balanced(sim);
 }
 
-// Worker a fills the last queue itself with half of what comes; the other half comes by worker b.
+// Worker a fills the last queue itself with half of the packets; the other half comes by way of
+// worker b.
 TEST(Simulation, AQueueTakesFromSeveralWorkersThroughDoors) {
   SpecMaker maker;
   maker.module("split", "l2_table", 5, 1).module("half", "queue", 1, 1);
@@ -210,7 +212,8 @@ TEST(Simulation, AQueueTakesFromSeveralWorkersThroughDoors) {
     expect_balanced(sim);
   }
   const exec::Snapshot now = sim.snapshot(false);
-  // Each is known by the door that it came through, also where nothing tells them apart any more.
+  // Each packet keeps the door that it came through, even where nothing else tells them apart any
+  // more.
   EXPECT_NEAR(static_cast<double>(now.flows[0].total.pkts), 5000, 200);
   EXPECT_NEAR(static_cast<double>(now.flows[1].total.pkts), 5000, 200);
   EXPECT_EQ(now.flows[2].total.pkts, 0U);
@@ -227,7 +230,7 @@ TEST(Simulation, AStallMovesItsWorkerAndNothingElse) {
   sim.stall(0, 40'000);
   sim.run_until(2 * kMs);
   const exec::PeriodSnapshot period = sim.period();
-  // The ring takes 64 packets of the 40 that came meanwhile: all wait, none is lost.
+  // The ring has room for the 40 packets that arrived meanwhile: all wait, none is lost.
   EXPECT_GE(period.flows[0].delay_max_ns, 39'000U);
   EXPECT_LE(period.flows[0].delay_max_ns, 42'000U);
   EXPECT_NEAR(static_cast<double>(period.flows[0].pkts), 1000, 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// source_test.cc - generator and ring: schedules, what waits, what is refused, traces, edits.
+// source_test.cc - generator and ring: schedules, waiting packets, refused packets, traces, edits.
 #include "sim/source.h"
 
 #include <gtest/gtest.h>
@@ -12,9 +12,9 @@ namespace source_test {
 struct Rig {
   explicit Rig(SourceSpec spec) : source(std::move(spec), 0, pool, recorder) {}
 
-  // Schedules begin when the ring is first looked at.
+  // Schedules start when the ring is first looked at.
   void start() { (void)poll(0, 0); }
-  // Entry times of what a poll at now_ns takes out.
+  // Entry times of the packets that a poll at now_ns returns.
   std::vector<uint64_t> poll(uint64_t now_ns, uint32_t most = 256) {
     Packet* pkts[256];
     const uint32_t n = source.poll(pkts, most, now_ns);
@@ -34,7 +34,7 @@ struct Rig {
   Recorder recorder;
   Source source;
   std::vector<uint32_t> flows;
-  uint64_t poll_ns = 0;  // what a poll takes
+  uint64_t poll_ns = 0;  // duration of a poll
 };
 
 SourceSpec every_microsecond() {
@@ -56,7 +56,7 @@ TEST(Source, PacketsAreThereWhenTheyAreDue) {
   EXPECT_EQ(rig.poll(2500), Times({1000, 2000}));
 }
 
-// A hole in the generator's time: what falls due within it comes at its end, all of it and with its
+// A gap in the generator's time: packets due within it come at its end, all of them and with their
 // own times.
 TEST(Source, AHoleDelaysWhatFallsDueWithinIt) {
   SourceSpec spec = every_microsecond();
@@ -69,7 +69,7 @@ TEST(Source, AHoleDelaysWhatFallsDueWithinIt) {
   for (int i = 0; i < 3; ++i) {
     const uint64_t begin_ns = holes.next_ns();
     const uint64_t end_ns = begin_ns + holes.take();
-    if (holes.next_ns() < end_ns + 2000) break;  // another one within it would lengthen it
+    if (holes.next_ns() < end_ns + 2000) break;  // another gap within it would lengthen it
     for (; t < begin_ns; t += 1000) (void)rig.poll(t);
     (void)rig.poll(begin_ns);
     EXPECT_EQ(rig.poll(end_ns - 1), Times()) << "hole " << i;
@@ -97,12 +97,12 @@ TEST(Source, AHoleKeepsASaturatingGeneratorFromTheRoomThatComes) {
   EXPECT_EQ(rig.poll(end_ns + 1).size(), 4U);
 }
 
-// Delay counts from when a packet was due: waiting for room hides nothing.
+// Delay counts from a packet's due time: waiting for room hides nothing.
 TEST(Source, WhatWaitsForRoomKeepsItsDueTime) {
   Rig rig(every_microsecond());
   rig.start();
   EXPECT_EQ(rig.poll(7'500), Times({0, 1000, 2000, 3000}));
-  EXPECT_EQ(rig.source.held_pkts(), 4U);  // four more came into the room
+  EXPECT_EQ(rig.source.held_pkts(), 4U);  // four more packets used the room
   EXPECT_EQ(rig.poll(7'600), Times({4000, 5000, 6000, 7000}));
   EXPECT_EQ(rig.refused(), 0U);
 }
@@ -123,7 +123,7 @@ TEST(Source, WhatIsTooLateIsRefused) {
   spec.max_late_ns = 3'000;
   Rig rig(spec);
   rig.start();
-  (void)rig.poll(9'500);  // room comes now: 4000, 5000, 6000 are too late, 7000 .. 9000 go in
+  (void)rig.poll(9'500);  // room only now: 4000, 5000, 6000 are too late, 7000 .. 9000 go in
   EXPECT_EQ(rig.refused(), 3U);
   EXPECT_EQ(rig.poll(9'600), Times({7000, 8000, 9000}));
 }
@@ -145,7 +145,7 @@ TEST(Source, ASaturatingOneFillsTheRingAsRoomComes) {
   spec.pkt_ns = 10;
   Rig rig(spec);
   EXPECT_EQ(rig.poll(1'000), Times({0, 10, 20, 30}));
-  // The generator saw the room at 1000 and takes 10 ns a packet.
+  // The generator saw the room at 1000 and takes 10 ns per packet.
   EXPECT_EQ(rig.poll(1'015), Times({1000, 1010}));
 }
 
@@ -159,14 +159,14 @@ SourceSpec looks_every_300_ns() {
   return spec;
 }
 
-// What is due at a look comes together, when the last of it is made.
+// Packets due at a look arrive together, when the last one is made.
 TEST(Source, AGeneratorThatLooksNowAndThenPutsBurstsIntoTheRing) {
   Rig rig(looks_every_300_ns());
   EXPECT_EQ(rig.poll(0), Times());
   EXPECT_EQ(rig.source.next_ns(), 110U);
   EXPECT_EQ(rig.poll(109), Times());
   EXPECT_EQ(rig.poll(110), Times({0}));
-  // It looks again at once, finds 100, and has that there at 220; then 200, ...
+  // It looks again at once, finds 100, and delivers it at 220; then 200, ...
   EXPECT_EQ(rig.poll(219), Times());
   EXPECT_EQ(rig.poll(220), Times({100}));
   EXPECT_EQ(rig.poll(330), Times({200}));
@@ -190,7 +190,7 @@ TEST(Source, WhenTheRingIsFullItLooksForRoomNowAndThen) {
   Rig rig(spec);
   EXPECT_EQ(rig.poll(0), Times());
   EXPECT_EQ(rig.poll(180), Times(8, 0));  // 100 + 8 * 10
-  // The room of 180 is seen at once, that of 1000 with the next look after 360.
+  // It sees the room of 180 at once, and that of 1000 at the next look after 360.
   EXPECT_EQ(rig.poll(360), Times(8, 180));
   EXPECT_EQ(rig.poll(1'000), Times(8, 360));
   EXPECT_EQ(rig.poll(1'139), Times());
@@ -205,7 +205,7 @@ TEST(Source, RoomComesWithTheEndOfThePoll) {
   rig.poll_ns = 500;
   EXPECT_EQ(rig.poll(0), Times());
   EXPECT_EQ(rig.poll(180), Times(8, 0));
-  // The looks of 180 and 480 find no room yet, that of 780 does.
+  // The looks of 180 and 480 find no room yet, the look of 780 does.
   EXPECT_EQ(rig.poll(959), Times());
   EXPECT_EQ(rig.poll(960), Times(8, 780));
 }
@@ -264,8 +264,9 @@ TEST(Source, ASaturatingTraceKeepsItsOrderAndBeginsAnew) {
   spec.trace = {{5, 5, 1'700}, {1, 0, 1}, {100, 200, 300}};
   spec.is_saturating = true;
   Rig rig(spec);
-  EXPECT_EQ(rig.poll(3), Times({0, 0, 0, 0}));  // the room of the ring, whatever the trace says
-  EXPECT_EQ(rig.poll(9), Times({3, 3, 3, 3}));  // put there when the poll made room
+  // As many as the ring has room for, whatever the trace says.
+  EXPECT_EQ(rig.poll(3), Times({0, 0, 0, 0}));
+  EXPECT_EQ(rig.poll(9), Times({3, 3, 3, 3}));  // put in when the poll made room
   EXPECT_EQ(rig.flows, std::vector<uint32_t>({1, 0, 1, 1, 0, 1, 1, 0}));
   EXPECT_EQ(rig.sent(0), 4U);
   EXPECT_EQ(rig.source.counts()[1].sent_bytes % 100, 0U);
@@ -277,7 +278,7 @@ TEST(Source, SwitchedOffNothingComesAndOnItBeginsAnew) {
   rig.start();
   EXPECT_EQ(rig.poll(1'500).size(), 2U);
   rig.source.set_on(false, 2'500);
-  EXPECT_EQ(rig.poll(50'000), Times({2000}));  // was due before
+  EXPECT_EQ(rig.poll(50'000), Times({2000}));  // due before the edit
   EXPECT_EQ(rig.source.next_ns(), exec::kNeverNs);
   rig.source.set_on(true, 60'000);
   EXPECT_EQ(rig.poll(60'000), Times({60'000}));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// spec_test.cc - a simulation as plain values: what is read, and what is refused with its place and
-// remedy.
+// spec_test.cc - a simulation as plain values: valid ones are read, invalid ones refused with their
+// place and fix.
 #include "sim/spec.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stage_simulation_test.cc - whole simulations of modules with devices: delays, balance, idle time, moves,
-// periods, what is refused.
+// stage_simulation_test.cc - whole simulations of modules with devices: delays, packet balance,
+// idle time, moves, periods, refused specifications.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -69,7 +69,8 @@ void expect_balanced(Simulation& sim) {
 Value stage_of(Simulation& sim) { return sim.show("tables").as_list().front()["stage"]; }
 
 TEST(StageSimulation, DelaysAreThoseOfAScheduleByHand) {
-  // Of packets at 0, 1000, 2000, ... ns four are a batch of 1040 ns; nothing else takes time but idle polls.
+  // Four packets, at 0, 1000, 2000, ... ns, form a batch of 1040 ns; otherwise only idle polls take
+  // time.
   SpecMaker maker = two_ways(on_gpu({{"batch_pkts", 4}, {"idle", "hold"}}));
   maker.source().rate_pps = 1e6;
   maker.spec().loop.empty_poll_ns = 1;
@@ -153,7 +154,8 @@ TEST(StageSimulation, ControllersSeeAQueue) {
   EXPECT_EQ(queue.offered_pkts, source.taken_pkts);
 }
 
-// One worker brings, another polls; whoever does either, packets in there stay in their place.
+// One worker fills the stage, another polls it; packets inside stay there whichever worker does
+// either.
 TEST(StageSimulation, PartsMoveAroundAStage) {
   SpecMaker maker = two_ways(on_gpu({{"batch_pkts", 300}}));
   maker.source().rate_pps = 5e6;
@@ -181,7 +183,7 @@ TEST(StageSimulation, PartsMoveAroundAStage) {
   const exec::Snapshot now = sim.snapshot(false);
   EXPECT_EQ(now.flows.back().total.pkts, 0U);  // flow "other"
   EXPECT_EQ(now.balance.dropped_pkts, 0U);
-  // All that left went over the device.
+  // All packets that left went through the device.
   EXPECT_GE(static_cast<uint64_t>(stage_of(sim)["pkts"].as_int()), now.balance.sent_pkts);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stage_test.cc - simulated stages by hand: when batches go, when devices end them, in which order packets
-// come out.
+// stage_test.cc - simulated stages by hand: when batches are submitted, when devices finish them,
+// and the order in which packets come out.
 #include "sim/stage.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace batchplane::sim {
 namespace stage_test {
 
-// 4 of 100 bytes: 1240
+// 4 packets of 100 bytes: 1240
 constexpr BatchLaw kLaw{.batch_ns = 960, .pkt_ns = 10, .byte_ns = 0.5, .length_ns = 0.4};
 const std::vector<uint32_t> kNothing;
 
@@ -25,7 +25,7 @@ TEST(SimStage, EndsJobsWhenTheLawSays) {
   EXPECT_EQ(rig.poll(1000), kNothing);
   EXPECT_EQ(rig.next_ns(), 2240U);
   rig.put(4, 1500);
-  EXPECT_EQ(rig.poll(1500), kNothing);  // begins when the first has ended
+  EXPECT_EQ(rig.poll(1500), kNothing);  // starts when the first batch has ended
   EXPECT_EQ(rig.poll(2239), kNothing);
   EXPECT_EQ(rig.poll(2240), numbers(0, 4));
   EXPECT_EQ(rig.next_ns(), 3480U);
@@ -75,10 +75,10 @@ TEST(SimStage, KeepsNoMoreUnderWayThanItsDepth) {
   EXPECT_EQ(rig.jobs("full"), 1);
   EXPECT_EQ(rig.poll(500), kNothing);
   EXPECT_EQ(rig.jobs("full"), 1);
-  EXPECT_EQ(rig.next_ns(), 1000U);  // neither the batch that is full nor the ring is any reason
+  EXPECT_EQ(rig.next_ns(), 1000U);  // neither the full batch nor the ring gives an earlier time
   EXPECT_EQ(rig.poll(1200), numbers(0, 4));
-  EXPECT_EQ(rig.poll(1200), kNothing);  // handed over now, whenever the device was free
-  EXPECT_EQ(rig.poll(1300), kNothing);  // takes in the third
+  EXPECT_EQ(rig.poll(1200), kNothing);  // submitted only now, although the device was free earlier
+  EXPECT_EQ(rig.poll(1300), kNothing);  // takes in the third batch
   EXPECT_EQ(rig.next_ns(), 2200U);
 }
 
@@ -102,14 +102,14 @@ TEST(SimStage, SendsWhatThereIsWhenNothingIsUnderWayAndNothingComes) {
   StageRig rig(stage_on("gpu", {.batch_ns = 1000}, 8), {make_device()});
   rig.put(3, 0);
   EXPECT_EQ(rig.poll(0), kNothing);
-  EXPECT_EQ(rig.jobs("idle"), 0);  // some have just come
+  EXPECT_EQ(rig.jobs("idle"), 0);  // packets have just come
   EXPECT_EQ(rig.next_ns(), 0U);
   EXPECT_EQ(rig.poll(10), kNothing);
   EXPECT_EQ(rig.jobs("idle"), 1);
   rig.put(2, 20);
   EXPECT_EQ(rig.poll(20), kNothing);
   EXPECT_EQ(rig.poll(30), kNothing);
-  EXPECT_EQ(rig.jobs("idle"), 1);  // something is under way
+  EXPECT_EQ(rig.jobs("idle"), 1);  // a batch is under way
   EXPECT_EQ(rig.poll(1010), numbers(0, 3));
   EXPECT_EQ(rig.jobs("idle"), 2);
   EXPECT_EQ(rig.poll(2010), numbers(3, 2));
@@ -145,7 +145,7 @@ TEST(SimStage, GivesOutInOrderWhateverPlaceIsFaster) {
   EXPECT_EQ(rig.poll(0), kNothing);
   EXPECT_EQ(rig.poll(10), kNothing);
   EXPECT_EQ(rig.jobs("full"), 2);
-  EXPECT_EQ(rig.poll(4999), kNothing);  // the second one has ended long ago
+  EXPECT_EQ(rig.poll(4999), kNothing);  // the second batch ended long ago
   EXPECT_EQ(rig.poll(5000), numbers(0, 2));
   EXPECT_EQ(rig.poll(5000), numbers(2, 2));
 }
@@ -187,7 +187,8 @@ struct SeenJob {
   uint32_t n_pkts;
 };
 
-// From when batches were handed over: one after the other, and out in that order.
+// Packets finished by now_ns: batches run one after the other from their submission, and come out
+// in that order.
 uint64_t pkts_done_by(const std::vector<SeenJob>& jobs, uint64_t now_ns) {
   uint64_t free_ns = 0;
   uint64_t done = 0;
@@ -223,7 +224,7 @@ TEST(SimStage, RandomLoadsComeOutWhenJobsReplayedSay) {
       const int64_t pkts = shown.at("pkts").as_int() - job_pkts;
       int64_t all_jobs = 0;
       for (const char* const cause : exec::kCauseNames) all_jobs += rig.jobs(cause);
-      // Several at one poll are full ones, but for the last.
+      // Of several batches submitted at one poll, all but the last are full.
       for (int64_t j = n_jobs; j < all_jobs; ++j) {
         const bool is_last = j + 1 == all_jobs;
         const int64_t before = (all_jobs - n_jobs - 1) * spec.batch_pkts;
@@ -239,7 +240,7 @@ TEST(SimStage, RandomLoadsComeOutWhenJobsReplayedSay) {
   }
 }
 
-// Between two polls nothing happens before the time that it tells.
+// Between two polls nothing happens before next_ns().
 TEST(SimStage, NothingHappensBeforeItSaysSo) {
   Rng rng(11);
   uint32_t n_skipped = 0;

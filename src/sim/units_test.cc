@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// units_test.cc - explicit scheduling in virtual time: balance, shares, watermarks, age limits,
-// and what a full queue does.
+// units_test.cc - explicit scheduling in virtual time: packet balance, shares, watermarks, age
+// limits, and full queues.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -33,7 +33,7 @@ const exec::ModuleSnapshot& module_of(const exec::Snapshot& now, const std::stri
   return *std::ranges::find(now.modules, name, &exec::ModuleSnapshot::name);
 }
 
-// Every packet is somewhere, in no place twice, and no queue is longer than it may be.
+// Every packet is in exactly one place, and no queue exceeds its limit.
 void expect_sound(Simulation& sim, const exec::Snapshot& now) {
   EXPECT_TRUE(now.balance.is_exact())
       << now.balance.in_pkts << " in, " << now.balance.sent_pkts << " sent, "
@@ -50,7 +50,7 @@ ModuleSpec& spec_of(SpecMaker& maker, const std::string& name) {
   return *std::ranges::find(maker.spec().pipeline.modules, name, &ModuleSpec::name);
 }
 
-// Two leaves under more than they can take.
+// Two leaves under overload.
 SpecMaker overloaded_tree(double rate_pps, double leaf_0_ns, double leaf_1_ns,
                           const exec::Scheduling& how) {
   SpecMaker maker = make_tree(2, 0, 0);
@@ -136,8 +136,8 @@ TEST(Units, BackpressureLosesNothingInsideTheTask) {
   }
 }
 
-// A queue that is long for a short time only is left alone, as NFVnice has it; one that stays long
-// is not, and one without room for another batch cannot be.
+// A queue that is long only briefly is left alone, as in NFVnice. A queue that stays long is not,
+// nor one without room for another batch.
 TEST(Units, BackpressureWaitsForTheQueueingTimeToo) {
   const auto congested = [](uint64_t threshold_ns, double leaf_ns) {
     SpecMaker maker = make_tree(2, 1000, leaf_ns);
@@ -164,7 +164,7 @@ TEST(Units, BackpressureWaitsForTheQueueingTimeToo) {
   EXPECT_GT(congested(10 * kMs, 2000), 0U) << "overloaded: it fills up";
 }
 
-// With triggers, paces and long limits on top: whoever is congested can always run.
+// With triggers, paces and long limits in addition: a congested unit can always run.
 TEST(Units, BackpressureNeverEndsInADeadlock) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     Rng rng(seed);
@@ -195,8 +195,8 @@ TEST(Units, BackpressureNeverEndsInADeadlock) {
   }
 }
 
-// A leaf that takes a hundred times its profile gets the share that it would have, age limit or
-// not, and the others theirs. Run to completion would leave them a hundredth.
+// A leaf that takes a hundred times its profile gets its normal share of the core, with and without
+// an age limit, and the others theirs. Run to completion would leave them a hundredth.
 TEST(Units, OthersKeepTheirShareBesideOneThatTakesAHundredTimesItsProfile) {
   for (const uint64_t age_limit_ns : {0U, 50'000U}) {
     SpecMaker maker = make_tree(4, 2000, 500);
@@ -230,7 +230,7 @@ TEST(Units, SharesOfTheCoreFollowWeights) {
   sim.run_until(100 * kMs);
   exec::Snapshot now = sim.snapshot(false);
   EXPECT_NEAR(module_of(now, "leaf_1").unit.share / module_of(now, "leaf_0").unit.share, 3, 0.05);
-  // Live: what is shared from here on follows the new ones.
+  // Live change: from here on shares follow the new weights.
   const double before_0 = static_cast<double>(module_of(now, "leaf_0").unit.charged);
   const double before_1 = static_cast<double>(module_of(now, "leaf_1").unit.charged);
   exec::Decision decision;
@@ -268,7 +268,7 @@ TEST(Units, ByCountTurnsFollowWeights) {
   EXPECT_NEAR(turns("in") / turns("leaf_0"), 4, 0.02);
 }
 
-// A flow that is slow keeps its limit although its trigger is far away.
+// A slow flow keeps its age limit although its trigger is far away.
 TEST(Units, AgeLimitsHoldForUnitsThatWaitForTheirTrigger) {
   SpecMaker maker = make_tree(4, 1000, 50, 32);
   maker.source().rate_pps = 1e6;
@@ -338,7 +338,7 @@ TEST(Units, EarlyDropKeepsCongestedChainsFromCostingMoreThanTheirEntry) {
   EXPECT_EQ(module_of(early, "sum_0").drops[kQueueFull], 0U);
   EXPECT_EQ(module_of(early, "acl_1").drops[kEarlyDrop], 0U);
   EXPECT_GT(module_of(off, "sum_0").drops[kQueueFull], 1'000U);
-  // What acl and nat no longer do in vain is there for the other chain.
+  // Work that acl and nat no longer do in vain leaves time for the other chain.
   EXPECT_GE(early.flows[1].total.pkts + 100, off.flows[1].total.pkts);
   EXPECT_LT(module_of(early, "acl_0").pkts, module_of(off, "acl_0").pkts / 2);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// controllers_test.cc - names, the controllers that look at nothing, and where buffers may pay.
+// controllers_test.cc - names, the controllers that ignore snapshots, and the places where buffers
+// may pay.
 #include "slo/controllers.h"
 
 #include <gtest/gtest.h>

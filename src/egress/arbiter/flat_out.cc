@@ -77,7 +77,7 @@ class Sender {
   uint32_t flow_;
 };
 
-// A lock that lets others run while it waits: there may be more clients than cores.
+// A lock that yields the core while it waits, because there may be more clients than cores.
 class SpinLock {
  public:
   void lock() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// decompose_test.cc - which parts leave, where they go, and when they come back.
+// decompose_test.cc - which parts leave, where they go, and when they return.
 #include "slo/cores/decompose.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ struct Fork {
                          .late_pkts = delay_ns > slo_ns ? 100U : 0U,
                          .delay_ns = delay_ns};
   }
-  // b with what it feeds runs on this worker now, behind a queue.
+  // b and the modules behind it run on this worker now, behind a queue.
   void move_b(uint32_t worker) {
     model.modules.push_back({.name = "b/in", .has_buffer = true});
     snapshot.modules.push_back({.cost = CostLaw(CostLaw::Line{})});
@@ -65,7 +65,7 @@ struct Fork {
   Settings settings;
 };
 
-// Until moves are decided, or so many periods have passed.
+// Steps until moves are decided, at most for so many periods.
 std::vector<exec::MoveChange> moves_within(Decomposer& decomposer, const Fork& fork,
                                            uint32_t periods) {
   for (uint32_t i = 0; i < periods; ++i) {
@@ -75,8 +75,8 @@ std::vector<exec::MoveChange> moves_within(Decomposer& decomposer, const Fork& f
   return {};
 }
 
-// The paper's example: a function of one unit and one of ten on a worker, the first one's flow is promised
-// two. It may find the other one running when it comes.
+// The paper's example: functions of one and of ten units on one worker, and an SLO of two units for
+// the first one's flow. A packet may arrive while the other function is running.
 TEST(Decompose, GreedyCutsOffWhatBreaksAPromiseByBeingThere) {
   Fork fork;
   fork.settings.decompose = Decompose::kGreedy;
@@ -133,7 +133,7 @@ TEST(Decompose, ComesBackOnceThereIsRoomAndTime) {
   EXPECT_STREQ(back[0].reason, "return");
 }
 
-// What has to leave again as soon as it is back stays away for longer each time.
+// A part that has to leave again right after its return stays away longer each time.
 TEST(Decompose, DoesNotGoBackAndForth) {
   Fork fork;
   fork.settings.decompose = Decompose::kGreedy;
@@ -142,7 +142,7 @@ TEST(Decompose, DoesNotGoBackAndForth) {
   bool is_away = false;
   for (uint32_t period = 0; period < 2000; ++period) {
     Fork now = fork;
-    // Late whenever it is here, and idle whenever it is not: a load that no rule can foresee.
+    // Late whenever the part is here, idle whenever it is not: a load that no rule can foresee.
     now.cost(2, 100);
     now.cost(4, 10'000);
     now.flow(0, 2'000, is_away ? 500 : 10'000);
@@ -187,7 +187,7 @@ TEST(Decompose, BalanceIsKeptUntilTheRateFalls) {
   Decomposer decomposer(fork.settings);
   ASSERT_EQ(moves_within(decomposer, fork, 2).size(), 1U);
   fork.move_b(1);
-  // By their costs both would fit on one; but as much comes as before.
+  // By their costs both would fit on one worker; but as many packets arrive as before.
   fork.cost(2, 10, 10);
   fork.cost(4, 10, 10);
   EXPECT_TRUE(moves_within(decomposer, fork, 60).empty());
@@ -221,7 +221,8 @@ TEST(Decompose, BalanceIsUndoneWhereItGainsNothing) {
   }
 }
 
-// What was cut off for a promise does not come back because those it went to have much to do.
+// Overload moves no part to a worker where it would break an SLO, even if that worker has little to
+// do.
 TEST(Decompose, BalanceBreaksNoPromiseElsewhere) {
   Fork fork;
   fork.move_b(1);

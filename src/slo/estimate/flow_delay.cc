@@ -24,8 +24,8 @@ constexpr double kFadedMoves = 0.001;  // part of it that fades per period at re
 constexpr double kOfMoves = 2;         // times the mean error after moves is kept free
 constexpr double kNoiseUp = 0.05;      // step of the error at rest towards a larger one
 constexpr double kNoiseDown = 0.02;
-constexpr double kSigmas =
-    2.65;  // for one flow: a normal value is above it with probability kViolated
+// For one flow: a normal value is above it with probability kViolated.
+constexpr double kSigmas = 2.65;
 constexpr double kSigmaOfMean = 1.25;  // standard over mean absolute deviation of a normal value
 constexpr double kViolated = 0.004;    // share of periods that may be broken
 constexpr double kCareUp = 0.01;       // of the SLO, added after a broken period

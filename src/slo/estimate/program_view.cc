@@ -18,8 +18,8 @@ constexpr double kMaxScale = 3;
 constexpr double kMaxAged = 0.2;  // share of releases
 constexpr double kMoved = 0.1;    // relative change of an arriving batch
 constexpr double kStairs = 0.15;  // of a batch's cost: beyond this the cost is not a line
-constexpr double kOftener =
-    10;  // releases by age may miss their first packet's SLO this many times as often
+// Releases by age may miss their first packet's SLO this many times as often.
+constexpr double kOftener = 10;
 
 // Busy time less stalls, which triggers cannot change.
 double time_at_work_ns(const exec::TaskPeriod& period) {

@@ -118,8 +118,9 @@ TEST(Budget, SigmasAreThoseOfTheNormalDistribution) {
   EXPECT_EQ(sigmas_of(1), 3.1);
 }
 
-// Where bunches may be cut, a batch's first packet may be the last of its bunch. A flow that is
-// held anywhere has turnaround counted as what its age limits keep back.
+// Where arriving batches may be cut, a batch's first packet may be the last one of its arriving
+// batch. For a flow that is held anywhere, turnaround counts at least as much as its age limits
+// reserve.
 TEST(Budget, CutBunchesFillForLongerAndHoldingHasAFloor) {
   Program program{.hold_ns = 0, .sigmas = 0};
   program.tasks = {{.rate_pkts_per_ns = 1e-3, .run_pkts = 8, .runs_waited = 2}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cost_estimate_test.cc - what sampled executions say about a module's costs, exactly and in noise.
+// cost_estimate_test.cc - a module's costs from sampled executions, exact and noisy.
 #include "slo/model/cost_estimate.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace batchplane::slo {
 namespace {
 
-// Batches of the sizes given, in times by the law, each off by a uniform share of `noise`.
+// Batches of the given sizes, with times by the law, each off by a uniform share of `noise`.
 CostSamples samples_of(const std::vector<uint32_t>& sizes, const CostLaw& cost, double noise = 0,
                        std::mt19937_64* random = nullptr) {
   CostSamples samples;
@@ -31,8 +31,8 @@ TEST(CostEstimate, StartsAsTheProfileAndStaysThereWithoutSamples) {
   EXPECT_EQ(estimate.drift_ratio(), 1);
 }
 
-// One size only: 800 + 40 * 20 = 1600 ns were expected, 3200 are seen. Which cost it is cannot be
-// known: both double.
+// One size only: 800 + 40 * 20 = 1600 ns were expected, 3200 are measured. Which cost has changed
+// cannot be known: both double.
 TEST(CostEstimate, OneSizeScalesBothCosts) {
   ModuleCostEstimate estimate({800, 40});
   for (int i = 0; i < 20; ++i) estimate.add(samples_of(std::vector<uint32_t>(10, 20), {1600, 80}));
@@ -41,7 +41,7 @@ TEST(CostEstimate, OneSizeScalesBothCosts) {
   EXPECT_NEAR(estimate.drift_ratio(), 2, 0.02);
 }
 
-// The same time for that size although only the cost per packet has grown: still in proportion.
+// The same time for that size although only the cost per packet has grown: the proportion is kept.
 TEST(CostEstimate, OneSizeKeepsTheProportionOfTheProfile) {
   ModuleCostEstimate estimate({800, 40});
   for (int i = 0; i < 40; ++i) estimate.add(samples_of({20, 20, 20, 20}, {800, 120}));
@@ -56,13 +56,15 @@ TEST(CostEstimate, VaryingSizesMoveEachCostByItself) {
   }
   EXPECT_NEAR(estimate.cost().line().cost_per_batch_ns, 800, 25);
   EXPECT_NEAR(estimate.cost().line().cost_per_pkt_ns, 120, 2);
-  // Learned once, the proportion stays when sizes stop to vary and all becomes 1.5 times slower.
+  // Once learned, the proportion stays when sizes no longer vary and everything becomes 1.5 times
+  // slower.
   for (int i = 0; i < 40; ++i) estimate.add(samples_of({16, 16, 16}, {1200, 180}));
   EXPECT_NEAR(estimate.cost().line().cost_per_batch_ns, 1200, 50);
   EXPECT_NEAR(estimate.cost().line().cost_per_pkt_ns, 180, 4);
 }
 
-// A drift of 2x is followed to 5 % within 20 periods, with few samples a period in 10 % of noise.
+// A drift of 2x is followed to within 5 % in 20 periods, with few samples per period and 10 %
+// noise.
 TEST(CostEstimate, FollowsADriftWithinTwentyPeriods) {
   std::mt19937_64 random(11);
   for (int seed = 0; seed < 50; ++seed) {
@@ -139,7 +141,7 @@ TEST(CostEstimate, WithoutAProfileTheSamplesAloneTell) {
   EXPECT_EQ(estimate.drift_ratio(), 1);
 }
 
-// Work in units of eight packets: batches of nine take 210 ns, of which no line knows.
+// Work in units of eight packets: batches of nine take 210 ns, which no line fits.
 TEST(CostEstimate, AProfiledTableKeepsItsShape) {
   std::vector<double> stairs;
   for (uint32_t n = 1; n <= 32; ++n) stairs.push_back(50.0 + 80 * ((n + 7) / 8));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// weights_test.cc - the controllers that set weights: what they are in proportion to, and that they
-// settle.
+// weights_test.cc - the controllers that set weights: what the weights are proportional to, and
+// that they settle.
 #include "slo/model/weights.h"
 #include "slo/controllers.h"
 
@@ -82,7 +82,7 @@ TEST(Nfvnice, WeightsAreArrivalRateTimesCost) {
   }
 }
 
-// What arrived counts, not what was served: else whoever is starved would get even less.
+// Arrivals count, not served packets: otherwise a starved unit would get even less.
 TEST(Nfvnice, CountsWhatWasDroppedInFrontOfAUnit) {
   const Model model = scheduled_tree(2);
   Snapshot snapshot = period_of(model, {0.001, 0.001}, {75, 75});
@@ -130,7 +130,7 @@ TEST(Wfq, GivesPacesOfTheOptimalBatchRates) {
   EXPECT_GT(n_paced, 2U);
 }
 
-// By count, weights are the batch rates themselves; by cycles, what their turns take.
+// By count, weights are the batch rates themselves; by cycles, the cost of these turns.
 TEST(Wfq, WeightsFollowTheTurnsNeeded) {
   for (const auto by : {exec::ScheduleBy::kCount, exec::ScheduleBy::kCycles}) {
     const Model model = scheduled_tree(2, by);
@@ -156,7 +156,7 @@ TEST(Weights, NeedATaskThatIsScheduled) {
   }
 }
 
-// Polling keeps no weight of a controller that is gone, nor units their paces.
+// No weight of a removed controller stays on polling, and no pace on units.
 TEST(Weights, OfAnInputEndWithTheControllerThatSetThem) {
   Model model = scheduled_tree(2);
   model.tasks[0].scheduling.input_weight = 3;
@@ -180,7 +180,7 @@ TEST(Weights, OfAnInputEndWithTheControllerThatSetThem) {
   }
 }
 
-// The original's stand-in for NFVnice.
+// The original's substitute for NFVnice.
 TEST(Fixed, NullGivesEqualWeights) {
   const Model model = scheduled_tree(2);
   Snapshot snapshot = period_of(model, {0.001, 0.001}, {20, 20});

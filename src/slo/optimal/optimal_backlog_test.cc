@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// optimal_backlog_test.cc - what packets that waited outside must not teach.
+// optimal_backlog_test.cc - packets that waited outside must not be learned from.
 #include <gtest/gtest.h>
 
 #include "slo/model/ring_plant_test_util.h"
@@ -13,7 +13,7 @@ constexpr uint64_t kSloNs = 20'000;
 
 class Backlog : public ::testing::Test {
  protected:
-  // A period with so many late packets and such a percentile, and the decision on it.
+  // A period with this share of late packets and these delays, and the decision on it.
   void step(double late_share, uint64_t delay_ns, uint64_t worst_ns) {
     Snapshot seen = plant_.run(kPeriodNs, 0.95);
     for (exec::FlowPeriod& flow : seen.flows) {
@@ -48,7 +48,7 @@ TEST_F(Backlog, ItsLastPacketsTeachNothing) {
   EXPECT_GT(trigger_pkts(), 0.95 * before);
 }
 
-// The same period without a backlog before it does.
+// The same period without a backlog before it is learned from.
 TEST_F(Backlog, LatePacketsTeachOtherwise) {
   settle();
   const double before = trigger_pkts();
@@ -56,7 +56,7 @@ TEST_F(Backlog, LatePacketsTeachOtherwise) {
   EXPECT_LT(trigger_pkts(), 0.9 * before);
 }
 
-// Batches made small by what late packets taught may be why there is a backlog.
+// Small batches, learned from late packets, may be the cause of a backlog.
 TEST_F(Backlog, LastsNoLongerThanWhatItConfirms) {
   settle();
   const double before = trigger_pkts();

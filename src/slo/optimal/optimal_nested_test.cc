@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// optimal_nested_test.cc - buffers behind others: outer ones alone, arrivals that follow from them,
-// and every choice of triggers against the controller's.
+// optimal_nested_test.cc - buffers behind others: outer buffers alone, arrivals that follow from
+// them, and the controller's triggers against every choice.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -75,7 +75,7 @@ Snapshot period_of(const Model& model, Rng& rng, double slo_factor) {
   return out;
 }
 
-// What the controller reckons with: a ring that never is empty.
+// The controller's assumption: a ring that is never empty.
 void saturate(ProgramView& view, const Snapshot& snapshot, const Settings& settings) {
   ProgramTask& task = view.program().tasks[0];
   task.is_saturated = true;
@@ -115,7 +115,7 @@ Judged judge(ProgramView& view, const Snapshot& snapshot, const std::vector<uint
   return judged;
 }
 
-// Every choice of three triggers; the controller's is within a few per cent of the best one.
+// Every choice of three triggers; the controller's is within a few per cent of the best.
 TEST(OptimalNested, IsCloseToEveryChoiceWithArrivalsThatFollow) {
   const Model model = model_of();
   const Settings settings{.tolerance = 0.05};
@@ -162,8 +162,8 @@ TEST(OptimalNested, IsCloseToEveryChoiceWithArrivalsThatFollow) {
   EXPECT_GT(outer_alone, 1U);
 }
 
-// Without buffers behind, what batches cost there is saved where they are collected; both ends of
-// the outer trigger have the load that the whole program has.
+// Without buffers behind, the cost of batches there is credited to the collecting buffer; at both
+// ends of the outer trigger the load equals that of the whole program.
 TEST(OptimalNested, OuterBuffersAnswerForWhatComesBehind) {
   const Model model = model_of();
   const Settings settings;

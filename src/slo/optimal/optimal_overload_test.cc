@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// optimal_overload_test.cc - more comes than is carried, and what looks like that.
+// optimal_overload_test.cc - real overload, and periods that only look like it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace optimal_overload_test {
 constexpr double kPeriodNs = 10e6;
 constexpr uint64_t kHoleNs = 3'000'000;
 
-// Eight leaves with one promise.
+// Eight leaves with one SLO.
 class Rig {
  public:
   Rig(double slo_ns, double rate_pkts_per_ns)
@@ -24,7 +24,7 @@ class Rig {
     seen_ = plant_.run(kPeriodNs, 0.95);
     decide();
   }
-  // A period that begins with a hole: full polls from then on, everything late.
+  // A period that begins with a gap: full polls from then on, everything late.
   void step_with_hole() {
     seen_ = plant_.run(kPeriodNs, 0.95);
     exec::TaskPeriod& task = seen_.tasks[0];
@@ -44,7 +44,7 @@ class Rig {
   void steps(int n) {
     for (int i = 0; i < n; ++i) step();
   }
-  // Of so many periods.
+  // Periods with a broken SLO, of the next n.
   int violated_of(int n) {
     int violated = 0;
     for (int i = 0; i < n; ++i) {
@@ -91,8 +91,7 @@ TEST(Overload, HolesFarApartAreNone) {
   }
 }
 
-// Twice what is carried while nothing is held: with triggers that carry it the promises are kept,
-// too.
+// Twice the load that is carried without buffers: triggers that carry it also keep the SLOs.
 TEST(Overload, WhatComesIsCarriedAndInTime) {
   Rig rig(20'000, 0.018);
   rig.step();
@@ -102,7 +101,8 @@ TEST(Overload, WhatComesIsCarriedAndInTime) {
   EXPECT_LT(rig.lost_ratio(), 0.01);
 }
 
-// No triggers both carry it and keep the promise: all is carried, late by little, and it is said.
+// No triggers both carry the load and keep the SLO: all is carried, a little late, and the verdict
+// says so.
 TEST(Overload, WhatComesIsCarriedWherePromisesCannotBeKept) {
   Rig rig(6'000, 0.018);
   rig.steps(20);
@@ -111,7 +111,7 @@ TEST(Overload, WhatComesIsCarriedWherePromisesCannotBeKept) {
   EXPECT_NE(rig.verdict().hint.find("carry all that comes"), std::string::npos);
 }
 
-// More than full batches carry: what gets in is in time.
+// More than full batches carry: packets that get in are in time.
 TEST(Overload, WhatCannotBeCarriedLeavesTheRestInTime) {
   Rig rig(20'000, 0.060);
   rig.steps(30);
@@ -119,8 +119,7 @@ TEST(Overload, WhatCannotBeCarriedLeavesTheRestInTime) {
   EXPECT_LE(rig.violated_of(100), 2);
 }
 
-// One slow moment and what it leaves waiting must not teach loads and plans for hundreds of
-// periods.
+// One slow moment and its backlog must not distort loads and plans for hundreds of periods.
 TEST(Overload, ASlowMomentLeavesNothingBehind) {
   Rig rig(11'500, 0.018);
   rig.steps(50);

@@ -13,8 +13,8 @@ namespace {
 constexpr uint32_t kMaxPlans = 3;   // rounds of triggers, and of the rates and arrivals that follow
 constexpr double kSameRate = 0.01;  // relative change of the rate that ends the rounds
 constexpr double kWorthAnother = 1.02;  // factor gained; for less, ring credits do not change
-constexpr double kAlmost =
-    1.02;  // of the time a flow may take: still kept, as rounds are not exact
+// Of the time a flow may take: still kept, as rounds are not exact.
+constexpr double kAlmost = 1.02;
 constexpr double kFullLoad = 1.0;     // load of the busiest worker
 constexpr double kDrainLoad = 0.995;  // of the rate of full batches: the most that draining may use
 // Factors on the SLOs, without margins.

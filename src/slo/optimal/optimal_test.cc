@@ -26,7 +26,7 @@ struct Trace {
   Decision decision;
 };
 
-// Periods under a controller by name.
+// Runs periods under a controller.
 Trace control(RingPlant& plant, Controller& controller, uint32_t periods) {
   Trace trace;
   for (uint32_t i = 0; i < periods; ++i) {
@@ -63,7 +63,8 @@ std::vector<RingPlantLeaf> robots() {
   return leaves;
 }
 
-// All bypassed the tight flow waits 100 us and more; with full batches elsewhere a fifth of that.
+// With all buffers bypassed the tight flow waits 100 us and more; with full batches elsewhere, a
+// fifth of that.
 TEST(Optimal, FindsTriggersThatMakeAnInfeasibleStateFeasible) {
   RingPlant null_plant(robots(), 0, 1);
   const auto null = make_controller("null", null_plant.model, {});
@@ -88,8 +89,8 @@ std::vector<RingPlantLeaf> gateways(uint32_t n, double slo_ns) {
   return std::vector<RingPlantLeaf>(n, {300, 25, 1, slo_ns});
 }
 
-// Load, or time per packet where the input is never empty, within 5 % of its last value from the
-// third period on; triggers rest; no flow's percentile is ever above its SLO by then.
+// From the third period on the load, or the time per packet where the input is never empty, is
+// within 5 % of its last value; triggers rest; no flow's percentile exceeds its SLO.
 TEST(Optimal, ConvergesFromBypassedInThreePeriodsAndStaysQuiet) {
   constexpr uint32_t kPeriods = 24;
   for (const double slo_ns : {20e3, 40e3, 200e3}) {
@@ -113,8 +114,8 @@ TEST(Optimal, ConvergesFromBypassedInThreePeriodsAndStaysQuiet) {
   }
 }
 
-// Where the target is loose, no rate is lost against full batches; where it is tight, batches are
-// as large as it allows, and the load is well below that without buffers.
+// With a loose SLO, no throughput is lost against full batches. With a tight SLO, batches are as
+// large as it allows, and the load is well below that without buffers.
 TEST(Optimal, UsesWhatTheSloAllows) {
   RingPlant max_plant(gateways(16, 60e3), 0, 4);
   const auto max = make_controller("max", max_plant.model, {});
@@ -152,7 +153,7 @@ TEST(Optimal, KeepsTheSloBetweenPeriods) {
 TEST(Optimal, SaysWhatCannotBeMetAndWhy) {
   std::vector<RingPlantLeaf> leaves = gateways(16, 100e3);
   leaves[0].slo_ns = 200;   // below the cost of one packet
-  leaves[1].slo_ns = 3000;  // below what its turn takes to come
+  leaves[1].slo_ns = 3000;  // below the time until its turn comes
   leaves[2].slo_ns = 0;
   RingPlant plant(leaves, 0, 6);
   const auto optimal = make_controller("optimal", plant.model, {});
@@ -165,11 +166,11 @@ TEST(Optimal, SaysWhatCannotBeMetAndWhy) {
   EXPECT_LT(flows[1].slack_ns, 0);
   EXPECT_EQ(flows[2].state, exec::FlowState::kNoSlo);
   for (size_t f = 3; f < flows.size(); ++f) EXPECT_EQ(flows[f].state, exec::FlowState::kMet) << f;
-  // Hopeless flows do not take the others' batches away.
+  // Hopeless flows do not cost the other flows their batches.
   EXPECT_GT(trace.last.modules[2 + 2 * 5].trigger_pkts, 16U);
 }
 
-// Nothing, halves of something, and rubbish: every number stays one, every trigger within 0..B.
+// Empty, partial and random snapshots: every number stays finite, every trigger within 0..B.
 TEST(Optimal, SurvivesAnySnapshot) {
   RingPlant plant(gateways(4, 50e3), 2e-3, 7);
   Rng rng(8);
@@ -269,8 +270,8 @@ TEST(Optimal, ExplainsWhichModuleOfASegmentTakesMost) {
   EXPECT_LT(part.heaviest_ns, part.service_ns);
 }
 
-// Late packets that holes in the worker's time explain lower nothing; the same ones without holes
-// do.
+// Late packets that gaps in the worker's time explain lower no trigger; the same packets without
+// gaps do.
 TEST(Optimal, HolesInTimeExcuseThePacketsThatTheyCaught) {
   double changed_pkts[2] = {0, 0};
   for (const bool has_holes : {true, false}) {

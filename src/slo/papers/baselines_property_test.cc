@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// baselines_property_test.cc - whatever a period looks like: triggers stay in 0..B, every module is
-// named once at most, and only those that a buffer may help.
+// baselines_property_test.cc - for any period: triggers stay in 0..B, every module is named at most
+// once, and only modules that a buffer may help.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ class Draw {
   uint64_t below(uint64_t n) { return random_() % n; }
   bool one_in(uint64_t n) { return below(n) == 0; }
 
-  // Any graph whose edges go up, in one task or two, with flows along its edges.
+  // Any graph with edges to higher numbers, in one task or two, with flows along its edges.
   Model model() {
     Model model;
     constexpr uint32_t kLimits[] = {1, 4, 32, 256};
@@ -128,10 +128,10 @@ TEST_P(Baselines, DecideWithinBoundsWhateverTheySee) {
       (void)controller->explain();
     }
   }
-  EXPECT_GT(n_changes, 1000U);  // the periods drawn are not all dull
+  EXPECT_GT(n_changes, 1000U);  // the random periods do cause changes
 }
 
-// Snapshots decide, nothing else: two controllers that see the same do the same.
+// Only snapshots decide: two controllers that see the same do the same.
 TEST_P(Baselines, AreFunctionsOfWhatTheySaw) {
   Draw draw(7);
   for (int graph = 0; graph < 50; ++graph) {

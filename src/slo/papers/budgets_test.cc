@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// budgets_test.cc - the master against closed forms: tasks whose load falls as c / budget, of which the
-// best division is known.
+// budgets_test.cc - the master against closed forms: tasks whose load falls as c / budget, with
+// known best division.
 #include "slo/papers/budgets.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ double sum_of(const std::vector<LegState>& legs) {
   return sum_ns;
 }
 
-// A chain of one buffer: load c / budget, so a nanosecond more saves c / budget^2.
+// A chain of one buffer: load c / budget, so one more nanosecond saves c / budget^2.
 double set_prices(const std::vector<double>& costs, std::vector<LegState>& legs) {
   double load = 0;
   for (size_t i = 0; i < legs.size(); ++i) {
@@ -31,7 +31,7 @@ double set_prices(const std::vector<double>& costs, std::vector<LegState>& legs)
   return load;
 }
 
-// The least of sum c_i / b_i with sum b_i = D has b_i as sqrt(c_i).
+// sum c_i / b_i with sum b_i = D is least for b_i proportional to sqrt(c_i).
 double least_load(const std::vector<double>& costs) {
   double roots = 0;
   for (const double cost : costs) roots += std::sqrt(cost);
@@ -77,8 +77,9 @@ TEST(Budgets, StaticOnesStay) {
   for (const LegState& leg : legs) EXPECT_EQ(leg.budget_ns, kSloNs / 3);
 }
 
-// The paper's second figure: three cores that take 1, 1 and 4 units for a full batch. With equal parts
-// the third is always past its budget; the master takes from the others what they do not need.
+// The paper's second figure: three cores that take 1, 1 and 4 units for a full batch. With equal
+// budgets the third is always over its budget; the master takes from the others the part that they
+// do not need.
 TEST(Budgets, ATaskPastItsBudgetGetsWhatOthersDoNotNeed) {
   std::vector<LegState> legs = equal_budgets(9'000, 3);
   legs[0].delay_ns = legs[1].delay_ns = 1'000;

@@ -37,8 +37,8 @@ TEST(Descend, StopsWhereTheHeadroomEnds) {
   Model one = model;
   one.modules[2].is_controlled = true;
   EXPECT_EQ(triggers_after(one, even_tree_period(one, kSloNs, 80'000, 10)), (Triggers{24}));
-  // Up to the SLO itself: 20 000 / 1050 = 19.05, to 30 with the original's rounding, one packet
-  // back because that passes 95 % of the SLO.
+  // Up to the SLO itself: 20 000 / 1050 = 19.05, to 30 with the original's rounding; then one
+  // packet back because that passes 95 % of the SLO.
   EXPECT_EQ(triggers_after(one, even_tree_period(one, kSloNs, 80'000, 10),
                            {.rounds_up = true, .overshoots = true}, {}, false),
             (Triggers{29}));
@@ -71,7 +71,7 @@ TEST(Descend, ATightFlowKeepsItsTriggersOthersGrow) {
   EXPECT_EQ(triggers_after(model, snapshot), (Triggers{10, 32}));
 }
 
-// No room for one packet more counts as tight.
+// A flow without room for one more packet counts as tight.
 TEST(Descend, AFlowWithoutRoomForAPacketIsTight) {
   const Model model = tree_model(2);
   EXPECT_EQ(triggers_after(model, even_tree_period(model, kSloNs, 94'900, 10)), (Triggers{10, 10}));
@@ -91,8 +91,8 @@ TEST(Descend, NothingMovesWhenEveryFlowIsInRecovery) {
   EXPECT_EQ(state.segments[1].trigger_pkts, 32U);
 }
 
-// Two buffers of one tight flow with the same sensitivity, 4000 and 1000 ns a batch: the sum of the
-// triggers stays, 4000 / q1^2 = 1000 / q2^2 puts them in the ratio 2 : 1.
+// Two buffers of one tight flow with the same sensitivity, 4000 and 1000 ns per batch: the sum of
+// the triggers stays, and 4000 / q1^2 = 1000 / q2^2 puts them in the ratio 2 : 1.
 struct Sequence {
   Sequence(uint32_t q1, uint32_t q2, double delay_ns) {
     model.modules = {{.name = "in"},
@@ -113,15 +113,15 @@ struct Sequence {
 
 TEST(Descend, TradesDelayBetweenBuffersOfATightFlow) {
   const Sequence even(15, 15, 97'000);
-  // The first may fill no more slowly than the second: that row holds both where they are.
+  // The first must not fill more slowly than the second: this constraint keeps both where they are.
   EXPECT_EQ(triggers_after(even.model, even.snapshot), (Triggers{15, 15}));
-  // Turned round, the second one is the costly one: to 10 and 20.
+  // Swapped, the second one is the costly one: to 10 and 20.
   Sequence turned(15, 15, 97'000);
   std::swap(turned.snapshot.modules[1].cost, turned.snapshot.modules[2].cost);
   EXPECT_EQ(triggers_after(turned.model, turned.snapshot), (Triggers{10, 20}));
 }
 
-// Without a look at the load the step goes on until the first falls to its least size of 5.
+// Without checking the load the step goes on until the first reaches its least size of 5.
 TEST(Descend, OvershootsOnlyWhenAsked) {
   Sequence turned(15, 15, 97'000);
   std::swap(turned.snapshot.modules[1].cost, turned.snapshot.modules[2].cost);
@@ -135,8 +135,8 @@ TEST(Descend, StaysAtTheOptimum) {
   EXPECT_EQ(triggers_after(turned.model, turned.snapshot), (Triggers{10, 20}));
 }
 
-// The chain's row and both flows' hold two buffers by three rows: their multipliers are not unique,
-// and the step is none. Without traffic, or with a period of zeros, there is none either.
+// The chain's constraint and both flows' are three rows on two buffers: their multipliers are not
+// unique, and there is no step. Without traffic, or with a period of zeros, there is none either.
 TEST(Descend, SingularAndEmptyCasesMoveNothing) {
   Sequence even(15, 15, 97'000);
   even.model.flows.push_back(even.model.flows[0]);
@@ -149,8 +149,8 @@ TEST(Descend, SingularAndEmptyCasesMoveNothing) {
   EXPECT_EQ(triggers_after(even.model, Snapshot{}), (Triggers{0, 0}));
 }
 
-// More bounds are to be given up than there are tries: all 16 leave their least size at once, where
-// the original would stay for ever.
+// More bounds have to be given up than there are tries: all 16 triggers leave their least size at
+// once, where the original would stay for ever.
 TEST(Descend, ManyBoundsDoNotHoldItBack) {
   const Model model = tree_model(16);
   Snapshot snapshot = even_tree_period(model, kSloNs, 60'000, 9);

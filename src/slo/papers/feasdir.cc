@@ -139,8 +139,8 @@ class FeasDir final : public Baseline {
         allowed = std::min(allowed, pkts);
       }
     }
-    if (wanted_down > 0 && wanted_up > 0)
-      return;  // late flows disagree: leave it to another module
+    // Late flows disagree: leave it to another module.
+    if (wanted_down > 0 && wanted_up > 0) return;
     if (wanted_down > 0) {
       move(state, s, trigger - std::ceil(std::min(wanted_down, down)), "recover");
     } else {

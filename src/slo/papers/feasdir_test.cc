@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// feasdir_test.cc - one module a period along its own gradient.
+// feasdir_test.cc - one module per period along its own gradient.
 //
-// In an even tree each packet more in a trigger costs a flow 1050 ns, and the least trigger is 9.
+// In an even tree each additional packet in a trigger costs a flow 1050 ns, and the least trigger
+// is 9.
 #include "slo/papers/feasdir.h"
 #include "slo/controllers.h"
 
@@ -14,7 +15,7 @@ namespace feasdir_test {
 
 constexpr uint64_t kSloNs = 100'000;
 
-// What the first step does to the first branch, as trigger; the others must stay.
+// The first branch's trigger after the first step; the others must not change.
 uint32_t first_trigger_after(const Snapshot& snapshot, uint32_t n_branches = 2) {
   const Model model = tree_model(n_branches);
   const Decision decision = make_controller("feasdir", model, {})->step(snapshot);
@@ -56,8 +57,8 @@ TEST(FeasDir, TakesOutBuffersThatBatchesReachAlmostFull) {
   EXPECT_EQ(first_trigger_after(snapshot), 0U);
 }
 
-// With an input that never empties, flow 1 gains from a larger trigger on flow 0's path: one packet
-// more at 10 saves 1000 * 0.001 / 100 of all time, so that its own buffer of 10 fills 100 ns
+// With an input that never empties, flow 1 gains from a larger trigger on flow 0's path: one more
+// packet at 10 saves 1000 * 0.001 / 100 of all time, so that flow 1's own buffer of 10 fills 100 ns
 // sooner.
 TEST(FeasDir, AtSaturationARaiseElsewhereHelpsALateFlow) {
   const Model model = tree_model(2);
@@ -80,7 +81,7 @@ TEST(FeasDir, TakesTurnsAndPassesOverIdleModules) {
   EXPECT_EQ(turns, (std::vector<uint32_t>{2, 6, 2, 6}));
 }
 
-// first: 4 times the rate of second_0, which holds 6: more than 24 would fill more slowly.
+// first: 4 times the rate of second_0, which holds 6: a trigger above 24 would fill more slowly.
 TEST(FeasDir, NeverFillsMoreSlowlyThanTheBufferBehind) {
   Plant plant(two_level_model());
   plant.costs[1] = {1000, 10};

@@ -27,7 +27,7 @@ TEST(Full, WithoutSloEndsAsMax) {
   plant.input_batch_pkts = 32;
   const auto controller = make_controller("full", plant.model, {});
   for (int i = 0; i < 10; ++i) plant.step(*controller);
-  // The first branch gets 23.7 of 32 packets: its batches are almost full as they come.
+  // The first branch gets 23.7 of 32 packets: its batches arrive almost full.
   EXPECT_EQ(controlled_triggers(plant), (std::vector<uint32_t>{0, 32, 32, 32}));
   plant.input_batch_pkts = 16;
   for (int i = 0; i < 10; ++i) plant.step(*controller);
@@ -37,8 +37,8 @@ TEST(Full, WithoutSloEndsAsMax) {
   EXPECT_TRUE(max->step(plant.period()).changes.empty());
 }
 
-// The shape of the original's demonstration: two equal branches get batches of 15.5; a buffer of
-// 19 goes in at 19 * 301 ns = 5.7 us, grows to 32 in the next period, and there it stays.
+// The shape of the original's demonstration: two equal branches get batches of 15.5; a buffer of 19
+// is put in at 19 * 301 ns = 5.7 us, grows to 32 in the next period, and stays there.
 TEST(Full, PullsThenGrowsThenRests) {
   Plant plant(tree_model(2));
   plant.costs[2] = plant.costs[4] = {100, 10};
@@ -85,7 +85,7 @@ TEST(Full, ReachesTheOptimumOfASingleFlow) {
   EXPECT_EQ(plant.triggers[4], 32U);
 }
 
-// Load within 5 % of its final value from the tenth period on, at the latest; within every SLO.
+// From the tenth period on the load is within 5 % of its final value; every SLO is always kept.
 TEST(Full, ConvergesWithinTenPeriods) {
   for (const uint64_t slo_ns : {40'000, 80'000, 200'000, 1'000'000}) {
     Plant plant = tree_plant(16);
@@ -106,8 +106,8 @@ TEST(Full, ConvergesWithinTenPeriods) {
   }
 }
 
-// Branches that differ in cost, rate and SLO: each period ends at the first flow that has no more
-// room, and the others go on in the next.
+// Branches that differ in cost, rate and SLO: each period ends at the first flow without room, and
+// the others go on in the next period.
 TEST(Full, ConvergesWithinTenPeriodsWhereBranchesDiffer) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 40; ++round) {
@@ -159,8 +159,8 @@ TEST(Full, SaysWhenAnSloIsOutOfReach) {
   EXPECT_FALSE(decision.flows[1].hint.empty());
 }
 
-// The original's aggregated costs grow with every period: after 200 it takes a packet of delay for
-// 1000 + 201 * 50 ns, and has no room for the 8 that cost 8.4 us.
+// The original's aggregated costs grow with every period: after 200 periods it counts 1000 + 201 *
+// 50 ns of delay per packet, and has no room for the 8 packets that cost 8.4 us.
 TEST(FullOriginal, GrowsMoreCautiousWithTime) {
   Plant plant = tree_plant(4);
   plant.slo_ns.assign(4, 80'000);
@@ -210,7 +210,7 @@ TEST(FullAge, FollowsAnSloEditAndIsQuietOtherwise) {
   EXPECT_EQ(edited.changes[0].age_limit_ns, 90'000U - 2600 - 2000);
 }
 
-// What another controller left behind goes in the first step, and what a user sets later stays.
+// Settings of the previous controller are removed in the first step; later settings by a user stay.
 TEST(Full, ReplacesAgeLimitsOfItsPredecessorOnly) {
   Plant plant = tree_plant(2);
   plant.triggers[2] = plant.triggers[4] = 32;

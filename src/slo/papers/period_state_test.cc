@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// period_state_test.cc - costs of whole segments, rates, sensitivities, slack; and periods in which
-// half of it is missing.
+// period_state_test.cc - costs of whole segments, rates, sensitivities, slack; and periods with
+// half of their data missing.
 #include "slo/papers/period_state.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ TEST(Topology, KnowsWhoFollowsAndWhichFlowsPass) {
   EXPECT_EQ(topology.segments_on[2], (std::vector<uint32_t>{0, 3}));
 }
 
-// 1 M packets a second: 1000 ns between two, plus 50 ns of service for each packet more.
+// 1 M packets per second: 1000 ns between two, plus 50 ns of service for each additional packet.
 TEST(Measure, TakesRateBatchAndSensitivityFromTheCounts) {
   const Model model = tree_model(2);
   const Topology topology(model);
@@ -45,7 +45,8 @@ TEST(Measure, TakesRateBatchAndSensitivityFromTheCounts) {
   EXPECT_DOUBLE_EQ(state.flows[1].headroom_ns(), 15'000);  // 5 % of the SLO stay free
 }
 
-// Followers add their cost per batch whole, their cost per packet by the share that reaches them.
+// Followers add their whole cost per batch, and their cost per packet times the share that reaches
+// them.
 TEST(Measure, AddsTheCostsOfFollowersByTrafficShare) {
   const Model model = tree_model(2);
   const Topology topology(model);

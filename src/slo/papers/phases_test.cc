@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // phases_test.cc - push, recover and pull, against numbers worked out by hand.
 //
-// In an even tree each packet more in a trigger costs a flow 1050 ns, and the least trigger is 9.
+// In an even tree each additional packet in a trigger costs a flow 1050 ns, and the least trigger
+// is 9.
 #include "slo/papers/phases.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +41,7 @@ TEST(Push, TakesOutBuffersThatBatchesReachAlmostFull) {
   EXPECT_STREQ(c.state.segments[0].reason, "push");
   EXPECT_TRUE(c.state.segments[0].is_frozen);
   EXPECT_EQ(c.trigger(1), 28U);
-  EXPECT_EQ(c.state.flows[0].slack_ns, 50'000);  // the next period will tell what was gained
+  EXPECT_EQ(c.state.flows[0].slack_ns, 50'000);  // the next period shows the gain
 }
 
 TEST(Push, ThresholdIsASetting) {
@@ -84,8 +85,8 @@ TEST(Recover, LeavesFrozenAndIdleBuffersAlone) {
   EXPECT_EQ(c.trigger(1), 20U);
 }
 
-// first: 4 M packets a second, 250 + 10 ns a packet; second: 1 M, 1000 + 10. A trigger of 24 fills
-// in 6 us there, one of 12 in 12 us here: the second is the slower one.
+// first: 4 M packets per second, 250 + 10 ns per packet; second: 1 M, 1000 + 10. A trigger of 24
+// fills in 6 us in the first, one of 12 in 12 us in the second: the second is the slower one.
 struct TwoLevels {
   TwoLevels() : plant(two_level_model()) {
     plant.costs[1] = {1000, 10};

@@ -22,7 +22,7 @@ TEST(Project, WithoutRowsFollowsTheGradient) {
   EXPECT_TRUE(projection.multipliers.empty());
 }
 
-// Row (1, 1), gradient (-3, -1): the part along the row is -2 each, the rest (-1, 1) is followed.
+// Row (1, 1), gradient (-3, -1): the part along the row is -2 each; the rest, (-1, 1), is followed.
 TEST(Project, KeepsTheSumThatARowHolds) {
   const Projection projection = project({{1, 1}}, {-3, -1});
   EXPECT_NEAR(projection.direction[0], 1, 1e-12);
@@ -33,8 +33,8 @@ TEST(Project, KeepsTheSumThatARowHolds) {
 TEST(Project, AFullSetOfRowsLeavesNothing) {
   const Projection projection = project({{5e8, 0}, {0, 1}}, {-3, 2});
   EXPECT_LT(length_of(projection.direction), 1e-9);
-  EXPECT_NEAR(projection.multipliers[0], 3, 1e-9);   // held back by the first
-  EXPECT_NEAR(projection.multipliers[1], -2, 1e-9);  // the second may be given up
+  EXPECT_NEAR(projection.multipliers[0], 3, 1e-9);   // the first row holds it back
+  EXPECT_NEAR(projection.multipliers[1], -2, 1e-9);  // the second row may be given up
 }
 
 TEST(Project, RepeatedRowsShareTheMultiplier) {
@@ -46,8 +46,8 @@ TEST(Project, RepeatedRowsShareTheMultiplier) {
   EXPECT_EQ(projection.multipliers[2], 0);
 }
 
-// Whatever the rows, dependent ones and scales from packets to seconds among them: the direction
-// leaves every row alone, never climbs, and gradient and multipliers add up to it.
+// For any rows, including dependent ones and scales from packets to seconds: the direction is
+// orthogonal to every row and never climbs, and gradient and multipliers add up to it.
 TEST(Project, HoldsForRandomRows) {
   std::mt19937_64 random(7);
   std::uniform_real_distribution<double> unit(-1, 1);

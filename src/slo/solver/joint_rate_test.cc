@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// joint_rate_test.cc - several tasks' programs against all triggers tried one by one.
+// joint_rate_test.cc - programs of several tasks against all triggers, tried one by one.
 #include "slo/solver/joint_rate.h"
 
 #include <gtest/gtest.h>
@@ -23,8 +23,8 @@ double between(Rng& rng, double least, double most) {
   return least * std::pow(most / least, static_cast<double>(rng.below(1'000'000)) / 1e6);
 }
 
-// Two tasks on a worker each; every task splits what it polls over two modules, and each
-// flow takes one of them in every task.
+// Two tasks, each on its own worker; every task splits its packets over two modules, and each flow
+// takes one of them in every task.
 Case random_case(Rng& rng) {
   Case made;
   const uint32_t n_tasks = 2;
@@ -57,7 +57,7 @@ Case random_case(Rng& rng) {
   return made;
 }
 
-// The rate at these triggers, 0 when a flow is late at it.
+// The rate at these triggers; 0 when a flow is late at that rate.
 double rate_at(Case& of, const std::vector<double>& triggers, Evaluation& at) {
   set_rate(of.joint, 1, of.program);
   evaluate(of.program, triggers, at);
@@ -81,7 +81,7 @@ double best_of_all(Case& of) {
       trigger = rest % (kMostPkts + 1);
       rest /= kMostPkts + 1;
     }
-    bool is_plain = true;  // a trigger below what arrives cuts batches: no solution has one
+    bool is_plain = true;  // a trigger below the arriving batch cuts batches: no solution has one
     for (size_t v = 0; v < triggers.size(); ++v) {
       const double trigger = triggers[v];
       is_plain &= trigger == 0 || trigger > of.program.modules[v].arriving_pkts;
@@ -91,7 +91,7 @@ double best_of_all(Case& of) {
   return best;
 }
 
-// The highest rate that any triggers have, which solutions start from.
+// The highest rate of any triggers, from which solutions start.
 double highest_rate(Case& of) {
   Evaluation at;
   set_rate(of.joint, 1, of.program);
@@ -104,7 +104,7 @@ TEST(JointRate, IsThatOfTheBestTriggersOfAll) {
   double sum = 0;
   double worst = 1;
   int n = 0;
-  int n_late = 0;  // by less than a packet's time, where rate and triggers take turns for ever
+  int n_late = 0;  // by less than a packet's time, where rate and triggers alternate for ever
   for (int i = 0; i < 1000; ++i) {
     Case of = random_case(rng);
     const double best = best_of_all(of);

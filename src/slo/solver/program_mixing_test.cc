@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// program_mixing_test.cc - the percentile of fills and turnaround together, and what prices alone
-// do not know: the first packet that is held.
+// program_mixing_test.cc - the percentile of fills and turnaround together, and the first packet
+// held, which prices alone do not see.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ TEST(Mixing, IsWhatTheEquationSays) {
               1e-9);
 }
 
-// Without a spread to mix with, a fill that is irregular would count more than its whole: never.
+// With no spread to mix with, an irregular fill could count for more than its whole: it never does.
 TEST(Mixing, NeverAddsMoreThanTheFillsThemselves) {
   Program program = two_in_a_row();
   program.sigmas = 3.1;
@@ -71,7 +71,7 @@ TEST(Mixing, NeedsAHeldFlowASaturatedTaskAndTheWish) {
   EXPECT_EQ(at.mixing_ns[0], 0);
 }
 
-// Against what it stands for: a normal turnaround, and in each batch a place by chance.
+// Against the distribution it models: a normal turnaround, and a random position in each batch.
 TEST(Mixing, IsThePercentileOfTheSum) {
   const Program program = two_in_a_row();
   Rng rng(17);
@@ -86,7 +86,7 @@ TEST(Mixing, IsThePercentileOfTheSum) {
       for (int k = 0; k < 12; ++k) normal += rng.uniform();
       double delay_ns = mean_ns + normal * at.task_spread_ns[0];
       for (int v = 0; v < 2; ++v) {
-        // The rest of the batch comes one by one, at random.
+        // The rest of the batch arrives one by one, at random.
         const auto rest = static_cast<uint32_t>(rng.below(static_cast<uint32_t>(q)));
         for (uint32_t k = 0; k < rest; ++k) delay_ns += rng.exponential(at.fill_ns[v] / (q - 1));
         delay_ns += at.service_ns[v];
@@ -102,12 +102,13 @@ TEST(Mixing, IsThePercentileOfTheSum) {
 struct Tally {
   uint32_t feasible = 0;
   uint32_t infeasible = 0;
-  uint32_t misjudged = 0;  // said to be infeasible, and is not
+  uint32_t misjudged = 0;  // wrongly reported as infeasible
   uint32_t mixed = 0;      // a flow's fills count less than their sum
   uint32_t apart = 0;      // more than 1 % above the best
 };
 
-// Random programs whose fills mix, with bunches that are cut and a price of being held at all.
+// Random programs whose fills mix, with arriving batches that are cut and a price for being held at
+// all.
 Program mixing_program(uint64_t seed, uint32_t n_modules, uint32_t max_pkts) {
   Rng rng(seed);
   Program program = random_program_of(rng, true, n_modules, max_pkts);
@@ -147,7 +148,7 @@ Tally compare(uint64_t seed, uint32_t instances, uint32_t n_modules, uint32_t ma
   return tally;
 }
 
-// Too many for pairs of moves: whether all flows fit is found all the same.
+// Too many modules for paired moves: feasible programs are recognised all the same.
 TEST(Mixing, FiveModulesAreHardlyEverCalledInfeasibleWrongly) {
   const Tally tally = compare(5000, 300, 5, 5, 1.05);
   EXPECT_EQ(tally.misjudged, 0U);
@@ -166,7 +167,7 @@ TEST(Mixing, SmallProgramsAreWithinOnePercentOfBruteForce) {
   }
 }
 
-// Five modules are not polished: prices, raises and drops alone have to find it.
+// Five modules are not polished: prices, raises and drops alone have to find the optimum.
 TEST(Mixing, WithoutPolishingItIsCloseToBruteForce) {
   const Tally tally = compare(50'000, 200, 5, 8, 1.2);
   EXPECT_LE(tally.apart, tally.feasible / 20);
@@ -176,7 +177,7 @@ TEST(Mixing, WithoutPolishingItIsCloseToBruteForce) {
   RecordProperty("apart", static_cast<int>(tally.apart));
 }
 
-// Nothing that would still fit is left: also where all was bypassed before, so that nothing mixed.
+// No raise that would still fit is left, even where all was bypassed before, so that nothing mixed.
 TEST(Mixing, NoRaiseThatFitsIsLeft) {
   uint32_t left = 0;
   uint32_t programs = 0;
@@ -211,7 +212,7 @@ TEST(Mixing, NoRaiseThatFitsIsLeft) {
   RecordProperty("left", static_cast<int>(left));
 }
 
-// A try that bypasses a dear module and is given up leaves the prices of what was chosen.
+// A rejected try to bypass a dear module leaves the prices of the chosen triggers.
 TEST(DropDear, ATryThatIsGivenUpLeavesNoPricesBehind) {
   uint32_t checked = 0;
   uint32_t wrong = 0;
@@ -219,8 +220,8 @@ TEST(DropDear, ATryThatIsGivenUpLeavesNoPricesBehind) {
     Rng rng(seed);
     Program program{.hold_ns = 0, .sigmas = 0};
     program.tasks = {{.rate_pkts_per_ns = 1e-3, .run_pkts = 4, .runs_waited = 0}};
-    // Large triggers, so that whole packets do not matter; five modules, so that nothing is moved
-    // that prices do not know of.
+    // Large triggers, so that whole packets do not matter; five modules, so that no polishing moves
+    // change the solution behind the prices' back.
     for (int v = 0; v < 5; ++v) {
       program.modules.push_back(
           {log_uniform(rng, 1e3, 1e5), 20, 1, 10 * log_uniform(rng, 1, 30), 0, 100'000, 1});

@@ -12,8 +12,8 @@
 namespace batchplane::slo {
 namespace {
 constexpr uint32_t kMaxHalvings = 6;
-constexpr double kRidge =
-    1e-6;  // of a row's diagonal: for flows that share all modules that hold them
+// Of a row's diagonal: for flows that share all modules that hold them.
+constexpr double kRidge = 1e-6;
 
 // Solves a symmetric positive definite system in place, by Cholesky; reads and overwrites the lower
 // half of the matrix. False when it is not positive definite.

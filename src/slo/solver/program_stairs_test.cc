@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// program_stairs_test.cc - the solver where lanes make stairs of costs, against every vector of integers.
+// program_stairs_test.cc - the solver with stair-shaped costs of lanes, against every vector of
+// integers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +15,7 @@
 namespace batchplane::slo {
 namespace program_stairs_test {
 
-// A step for each `lanes` packets, a line that summarises it, and what is off that line.
+// A step for each `lanes` packets, a line that summarises it, and the remainder off that line.
 void make_stair(ProgramModule& module, Stair& stair, uint32_t lanes, double step_ns,
                 double per_pkt_ns) {
   std::vector<double> times;
@@ -100,7 +101,7 @@ TEST_P(ProgramStairs, AreSeenAndClimbed) {
   EXPECT_GT(tally.feasible, 1500U);
   EXPECT_LE(tally.apart, tally.feasible / 1000);
   EXPECT_LE(tally.worst_ratio, 1.05);
-  // Who knows lines alone misses the edges of the steps, or budgets.
+  // A solver that sees only lines misses the edges of the steps, or the budgets.
   const Tally blind = compare(11, 500, kind, false);
   EXPECT_GT(blind.apart, blind.feasible / 4);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// program_test.cc - the solver against every vector of integers, closed forms and its own promises.
+// program_test.cc - the solver against every vector of integers, closed forms and its own
+// guarantees.
 #include "slo/solver/program.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ struct Tally {
   double worst_ratio = 1;
 };
 
-// The solver on random instances; every promise is checked on each.
+// The solver on random instances; checks every guarantee on each.
 Tally compare(uint64_t seed, uint32_t instances, bool is_saturated) {
   Rng rng(seed);
   Tally tally;
@@ -51,7 +52,7 @@ Tally compare(uint64_t seed, uint32_t instances, bool is_saturated) {
   return tally;
 }
 
-// Triggers up to 10, where an integer is a tenth: all but one in two thousand within 1 %.
+// Triggers up to 10, where one packet is a tenth: all but one in two thousand within 1 %.
 TEST(Program, IsWithinOnePercentOfBruteForceBelowSaturation) {
   const Tally tally = compare(5, 20000, false);
   EXPECT_LE(tally.apart, tally.feasible / 2000);
@@ -70,8 +71,8 @@ TEST(Program, IsWithinOnePercentOfBruteForceAtSaturation) {
   RecordProperty("worst_ratio", std::to_string(tally.worst_ratio));
 }
 
-// More modules and larger triggers, with bunches that triggers cut: how far from the best choice of
-// all is found, where each module may be bypassed or hold any number above what arrives.
+// More modules and larger triggers, with arriving batches that triggers cut: the distance from the
+// best choice, where each module may be bypassed or hold any number above its arriving batch.
 Tally compare_wide(uint64_t seed, uint32_t instances, bool is_saturated) {
   Tally tally;
   for (uint32_t i = 0; i < instances; ++i) {
@@ -102,8 +103,8 @@ Tally compare_wide(uint64_t seed, uint32_t instances, bool is_saturated) {
   return tally;
 }
 
-// All of them within 1 %. Of twenty thousand (BATCHPLANE_LONG=1) four are not: where three modules
-// would have to move at once.
+// All within 1 %. Of twenty thousand (BATCHPLANE_LONG=1) four are not: three modules would have to
+// move at once.
 TEST(Program, IsWithinOnePercentOfEveryChoiceOfFourModules) {
   const uint32_t instances = std::getenv("BATCHPLANE_LONG") != nullptr ? 10'000 : 300;
   for (const bool is_saturated : {false, true}) {
@@ -115,9 +116,9 @@ TEST(Program, IsWithinOnePercentOfEveryChoiceOfFourModules) {
   }
 }
 
-// Bunches that triggers cut, and flows that pay for being held at all: the first packet held has a
-// price, so what holds and what does not is a choice. No budget is broken, nothing that can be met
-// is given up, and the load is what the best choice has, within what one choice more or less costs.
+// Arriving batches that triggers cut, and flows that pay for being held at all: the first packet
+// held has a price, so holding or not is a choice. No budget is broken, no feasible flow is given
+// up, and the load is that of the best choice, give or take one such choice.
 TEST(Program, HoldsOnlyWhatItsPriceAllows) {
   uint32_t apart = 0;
   uint32_t feasible = 0;
@@ -171,7 +172,7 @@ TEST(Program, MatchesTheClosedFormForOneFlow) {
   }
 }
 
-// What a ns of budget buys, by its price and by solving again with more of it.
+// The gain per ns of budget, by its price and by solving again with a larger budget.
 TEST(Program, PricesAreWhatMoreBudgetBuys) {
   Program program{.hold_ns = 0, .sigmas = 0};
   program.tasks = {{.rate_pkts_per_ns = 1e-3, .run_pkts = 4, .other_run_ns = 0, .runs_waited = 0}};
@@ -194,8 +195,7 @@ TEST(Program, PricesAreWhatMoreBudgetBuys) {
 }
 
 // Groups of branches behind shared look-ups: as many modules as a large gateway has. No budget is
-// broken, what is left of one is below what a packet more would take, and a warm solve of the same
-// program says the same.
+// broken, and a warm solve of the same program gives the same result.
 TEST(Program, LargeProgramsKeepTheirPromises) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Rng rng(seed);

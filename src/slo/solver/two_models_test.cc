@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // two_models_test.cc - the papers write the program twice: over the rates y at which modules are
 // executed, equations (8) to (10), and over the triggers q, (11) to (13). With y = rate / q both
-// allow the same, and cost the same; ours is the second one.
+// have the same feasible points and the same cost; ours is the second one.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace two_models_test {
 
 constexpr double kMaxPkts = 32;
 
-// (8) to (10), over rates of execution: load, delay of each flow, bounds.
+// (8) to (10), over execution rates: load, delay of each flow, bounds.
 struct Explicit {
   const Program& program;
   std::vector<double> executions;  // y, per ns
@@ -46,7 +46,7 @@ struct Explicit {
   }
 };
 
-// Single packets arrive, turnaround apart, nothing lost by holding: the papers' assumptions.
+// The papers' assumptions: single packets arrive, turnaround is separate, holding costs nothing.
 Program papers_program(Rng& rng) {
   Program program{.hold_ns = 0, .sigmas = 0};
   program.tasks = {{.rate_pkts_per_ns = 1e-3, .run_pkts = 1, .runs_waited = 0}};
@@ -87,7 +87,7 @@ TEST(TwoModels, AllowTheSameAndCostTheSame) {
     }
     for (size_t f = 0; f < program.flows.size(); ++f) {
       const ProgramFlow& flow = program.flows[f];
-      // Theirs count the time from the batch before, ours from the batch's own first packet.
+      // The papers count from the previous batch, ours from the batch's own first packet.
       double first_ns = 0;
       for (uint32_t k = flow.modules_begin; k < flow.modules_end; ++k) {
         first_ns += 1 / theirs.rate(program.flow_modules[k]);
