@@ -74,7 +74,8 @@ def iperf3(client: Namespace, server: str, *words: str) -> dict[str, Any]:
     """Runs iperf3 against a server on port 5201; the "end" of its report."""
 
     def report() -> dict[str, Any] | None:
-        told: dict[str, Any] = json.loads(client.run("iperf3", "-c", server, "-J", *words))
+        output = client.run("iperf3", "-c", server, "-J", *words, timeout_s=120)
+        told: dict[str, Any] = json.loads(output)
         # A server closes the previous test in its own time, and takes one at a time.
         return None if "server is busy" in told.get("error", "") else told
 
