@@ -52,13 +52,17 @@ class Kernel {
   virtual ~Kernel() = default;
 
   // `__kernel void entry(__global const uint* bytes, __global const uint2* places, uint n, __global uint*
-  // results)`. Work item i < n finds its input of places[i].y bytes at byte places[i].x, a multiple of 4, and
-  // writes result_bytes() at results + i * result_bytes() / 4. With a table there are two more arguments:
-  // `__global const uint* table, __global uint* scratch`. Scratch has scratch_words() for each work item of
-  // each group; group g's begins at g * get_local_size(0) * scratch_words().
+  // results)`. Input i < n has places[i].y bytes from byte places[i].x on, a multiple of 4, and its result goes
+  // to results + i * result_bytes() / 4. With a table there are two more arguments: `__global const uint*
+  // table, __global uint* scratch`. Scratch has scratch_words() for each work item of each group; group g's
+  // begins at g * get_local_size(0) * scratch_words().
   [[nodiscard]] virtual KernelSource source() const = 0;
   [[nodiscard]] virtual const char* entry() const = 0;
   [[nodiscard]] virtual uint32_t result_bytes() const = 0;  // a multiple of 8
+  // Work items that compute one input. 1: work item i computes input i, and there are more of them than n.
+  // More: there are n groups of this many, and group g computes input g, so its work items can share `__local`
+  // memory and meet at a `barrier`. All of them must reach it, whatever the input is.
+  [[nodiscard]] virtual uint32_t lanes() const { return 1; }
 
   // The part of the packet that goes to the device.
   [[nodiscard]] virtual Input input_of(Packet& pkt) const noexcept = 0;

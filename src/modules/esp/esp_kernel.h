@@ -8,6 +8,7 @@
 
 #include "core/module/kernel.h"
 #include "modules/esp/esp_commands.h"
+#include "modules/esp/esp_kernel_words.h"
 
 namespace batchplane::esp {
 
@@ -36,6 +37,7 @@ class EspKernel : public RewritingKernel {
     return direction_ == Direction::kOut ? "esp_encrypt" : "esp_decrypt";
   }
   [[nodiscard]] uint32_t result_bytes() const override { return sizeof(KernelResult); }
+  [[nodiscard]] uint32_t lanes() const override { return kGcmLanes; }
   [[nodiscard]] KernelTable* table() noexcept override { return &sas_.table(); }
   uint32_t write_trial(std::span<uint8_t> bytes) noexcept override;
   void compute_over(const KernelTable* table, const std::span<uint8_t>* inputs, uint32_t n,

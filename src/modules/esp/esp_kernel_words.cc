@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// esp_kernel_words.cc - the AES S-box and round keys (FIPS 197) and multiples of the GHASH key
-// (NIST SP 800-38D). Control thread.
+// esp_kernel_words.cc - the AES S-box and round keys (FIPS 197), and powers of the GHASH key and multiples
+// of the highest (NIST SP 800-38D). Control thread.
 #include "modules/esp/esp_kernel_words.h"
 
 #include <string.h>
@@ -18,9 +18,11 @@ constexpr uint32_t kGcmSaltBytes = 4;
 // Layout as in esp_gcm.cl.
 constexpr uint32_t kSaCountWord = 256;
 constexpr uint32_t kFirstSaWord = 260;
-constexpr uint32_t kSaWords = 1088;
+constexpr uint32_t kSaWords = 1216;
 constexpr uint32_t kKeysWord = 4;
-constexpr uint32_t kProductsWord = 64;
+constexpr uint32_t kPowersWord = 64;
+constexpr uint32_t kProductsWord = 192;
+static_assert(kProductsWord == kPowersWord + 4 * kGcmLanes);
 
 constexpr uint8_t doubled(uint8_t x) { return static_cast<uint8_t>(x << 1 ^ (x >> 7) * 0x1b); }
 
@@ -92,19 +94,40 @@ void write_hash_key(const uint32_t* keys, uint32_t n_rounds, uint32_t* x) {
   }
 }
 
-// GHASH bit order: the highest bit of a byte stands for 1, the next one for x. `k` is the hash key
-// multiplied by each of them in turn.
-void write_products(uint32_t* k, uint32_t* products) {
+// GHASH bit order: the highest bit of a byte stands for 1, the next one for x.
+void multiply_by_x(uint32_t* k) {
+  const uint32_t out = k[3] & 1;
+  k[3] = k[3] >> 1 | k[2] << 31;
+  k[2] = k[2] >> 1 | k[1] << 31;
+  k[1] = k[1] >> 1 | k[0] << 31;
+  k[0] = k[0] >> 1 ^ out * 0xe1000000;
+}
+
+// powers[4 * i]: the power i + 1 of the first, which is there.
+void write_powers(uint32_t* powers) {
+  uint32_t k[4];
+  for (uint32_t at = 4; at < 4 * kGcmLanes; at += 4) {
+    std::copy_n(powers, 4, k);
+    for (uint32_t bit = 0; bit < 128; ++bit) {
+      const uint32_t is_set = powers[at - 4 + bit / 32] >> (31 - bit % 32) & 1;
+      for (uint32_t i = 0; i < 4; ++i) powers[at + i] ^= is_set * k[i];
+      multiply_by_x(k);
+    }
+  }
+  explicit_bzero(k, sizeof k);
+}
+
+// All bytes times `factor`.
+void write_products(const uint32_t* factor, uint32_t* products) {
+  uint32_t k[4];
+  std::copy_n(factor, 4, k);
   for (uint32_t bit = 128; bit != 0; bit >>= 1) {
     for (uint32_t byte = 0; byte < 256; ++byte) {
       for (uint32_t i = 0; (byte & bit) != 0 && i < 4; ++i) products[4 * byte + i] ^= k[i];
     }
-    const uint32_t out = k[3] & 1;
-    k[3] = k[3] >> 1 | k[2] << 31;
-    k[2] = k[2] >> 1 | k[1] << 31;
-    k[1] = k[1] >> 1 | k[0] << 31;
-    k[0] = k[0] >> 1 ^ out * 0xe1000000;
+    multiply_by_x(k);
   }
+  explicit_bzero(k, sizeof k);
 }
 
 void write_sa(const GcmKey& from, uint32_t* sa) {
@@ -114,10 +137,10 @@ void write_sa(const GcmKey& from, uint32_t* sa) {
   sa[1] = net::load32(&from.key_and_salt[n_bytes]);
   sa[2] = from.has_esn ? 1 : 0;
   expand_key(from.key_and_salt.first(n_bytes), n_rounds, sa + kKeysWord);
-  uint32_t hash_key[4];
-  write_hash_key(sa + kKeysWord, n_rounds, hash_key);
-  write_products(hash_key, sa + kProductsWord);
-  explicit_bzero(hash_key, sizeof hash_key);
+  uint32_t* const powers = sa + kPowersWord;
+  write_hash_key(sa + kKeysWord, n_rounds, powers);
+  write_powers(powers);
+  write_products(powers + 4 * (kGcmLanes - 1), sa + kProductsWord);
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 
 namespace batchplane::esp {
 
+inline constexpr uint32_t kGcmLanes = 32;  // work items per packet; as in esp_gcm.cl
+
 // The key of an SA: cipher key followed by salt.
 struct GcmKey {
   std::span<const uint8_t> key_and_salt;

@@ -48,7 +48,6 @@ class Classifier final : public KernelTable {
   }
   [[nodiscard]] std::vector<uint32_t> words() const override { return mlp_.words(); }
   [[nodiscard]] uint32_t most_input_bytes() const override { return mlp_.n_inputs(); }
-  [[nodiscard]] uint32_t scratch_words() const override { return mlp_.scratch_words(); }
 
  private:
   const Mlp mlp_;
@@ -92,6 +91,7 @@ class Classify final : public Module, public Kernel {
   [[nodiscard]] KernelSource source() const override { return kClassifySource; }
   [[nodiscard]] const char* entry() const override { return "classify"; }
   [[nodiscard]] uint32_t result_bytes() const override { return sizeof(inspect::Choice); }
+  [[nodiscard]] uint32_t lanes() const override { return 64; }  // as in classify.cl
   [[nodiscard]] Input input_of(Packet& pkt) const noexcept override {
     const inspect::Text text = text_of(pkt);
     return {text.data, text.len_bytes};

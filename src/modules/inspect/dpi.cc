@@ -67,6 +67,7 @@ class Dpi final : public Module, public Kernel {
   [[nodiscard]] KernelSource source() const override { return kDpiSource; }
   [[nodiscard]] const char* entry() const override { return "dpi"; }
   [[nodiscard]] uint32_t result_bytes() const override { return sizeof(dpi::Walk); }
+  [[nodiscard]] uint32_t lanes() const override { return 32; }  // as in dpi.cl
   [[nodiscard]] Input input_of(Packet& pkt) const noexcept override {
     uint8_t proto = 0;
     const inspect::Text text = inspect::text_of(pkt, scans_frame_, proto);

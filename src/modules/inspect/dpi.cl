@@ -1,24 +1,45 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dpi.cl - the automaton of dpi_automaton.h: a text a work item, to the first place where a literal may end, or
-// to the text's end. A result is how many bytes that took, and the table's entry there.
+// dpi.cl - the automaton of dpi_automaton.h over a text, a chunk a work item, to the first place where a literal
+// may end, or to the text's end. A result is how many bytes that took, and the table's entry there.
 
+#define LANES 32
+#define LEAST_CHUNK 64
 #define HAS_OUTPUT (1u << 31)
-#define CLASS_WORDS 64  // the class of each byte, and then rows by state
+#define LONGEST_WORD 64  // behind the class of each byte: how long the longest literal is
+#define ROWS_WORD 65     // rows by state
 
-__kernel void dpi(__global const uint* bytes, __global const uint2* places, uint n,
-                  __global uint* results, __global const uint* table, __global uint* scratch) {
-  const uint item = get_global_id(0);
-  if (item >= n) return;
+__kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void dpi(
+    __global const uint* bytes, __global const uint2* places, uint n, __global uint* results,
+    __global const uint* table, __global uint* scratch) {
+  __local uint ends[LANES], entries[LANES];
+  const uint item = get_group_id(0), lane = get_local_id(0);
   const uint n_bytes = places[item].y;
   __global const uint* words = bytes + places[item].x / 4;
   __global const uchar* class_of = (__global const uchar*)table;
-  __global const uint* rows = table + CLASS_WORDS;
-  uint entry = 0, at = 0, word = 0;
-  while (at < n_bytes && (entry & HAS_OUTPUT) == 0) {
+  __global const uint* rows = table + ROWS_WORD;
+
+  // A state is the end of what was read that is a literal's beginning, so no longer than the longest literal.
+  // Whoever begins one byte less than that before its chunk is in the right state from the chunk's first byte on.
+  const uint n_before = max(table[LONGEST_WORD], 1u) - 1;
+  const uint least = max((n_bytes + LANES - 1) / LANES, max(n_before, (uint)LEAST_CHUNK));
+  const uint chunk = (least + 3) & ~3u;
+  const uint begin = lane * chunk;
+  const uint end = begin < n_bytes ? min(begin + chunk, n_bytes) : 0;
+  uint at = begin > n_before ? (begin - n_before) & ~3u : 0;
+  uint entry = 0, word = 0;
+  int is_found = 0;
+  while (at < end && !is_found) {
     word = at % 4 == 0 ? words[at / 4] : word >> 8;
-    entry = rows[entry + class_of[word & 0xff]];
+    entry = rows[(entry & ~HAS_OUTPUT) + class_of[word & 0xff]];
     ++at;
+    is_found = (entry & HAS_OUTPUT) != 0 && at > begin;
   }
-  results[2 * item] = at;
-  results[2 * item + 1] = entry;
+  ends[lane] = at, entries[lane] = entry;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (lane == 0) {
+    uint first = 0;
+    while ((first + 1) * chunk < n_bytes && (entries[first] & HAS_OUTPUT) == 0) ++first;
+    results[2 * item] = ends[first];
+    results[2 * item + 1] = entries[first];
+  }
 }

@@ -224,6 +224,10 @@ Walk Automaton::walk(const Text& text) const noexcept {
 std::vector<uint32_t> Automaton::words() const {
   std::vector<uint32_t> words(class_of_.size() / sizeof(uint32_t));
   std::memcpy(words.data(), class_of_.data(), class_of_.size());
+  size_t longest_bytes = 0;
+  for (const Literal& literal : literals_)
+    longest_bytes = std::max(longest_bytes, literal.bytes.size());
+  words.push_back(static_cast<uint32_t>(longest_bytes));
   words.insert(words.end(), table_.begin(), table_.end());
   return words;
 }

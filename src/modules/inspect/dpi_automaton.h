@@ -58,7 +58,7 @@ class Automaton {
     }
   }
 
-  // For a device: the class of each byte, followed by the table.
+  // For a device (dpi.cl): the class of each byte, the length of the longest literal, the table.
   [[nodiscard]] std::vector<uint32_t> words() const;
 
   [[nodiscard]] uint32_t n_states() const { return static_cast<uint32_t>(outputs_.size()); }

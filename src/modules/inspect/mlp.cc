@@ -15,7 +15,8 @@
 namespace batchplane::inspect {
 namespace {
 
-constexpr uint32_t kVector = 8;  // floats in a register
+constexpr uint32_t kVector = 8;        // floats in a register
+constexpr uint32_t kDeviceVector = 4;  // floats that a device loads at once
 
 std::string array_name(char kind, uint32_t layer) {
   std::string name(1, kind);
@@ -104,10 +105,11 @@ uint64_t Mlp::n_weights() const {
 uint32_t Mlp::n_scratch_floats() const { return 2 * kPackets * widest_; }
 
 std::vector<uint32_t> Mlp::words() const {
-  std::vector<uint32_t> words{static_cast<uint32_t>(layers_.size()), widest_,
+  std::vector<uint32_t> words{static_cast<uint32_t>(layers_.size()),
                               std::bit_cast<uint32_t>(kByteScale)};
   for (const Layer& layer : layers_)
     words.insert(words.end(), {layer.n_inputs, layer.n_outputs, layer.n_padded});
+  words.resize((words.size() + kDeviceVector - 1) / kDeviceVector * kDeviceVector);
   for (const Layer& layer : layers_) {
     for (const float bias : layer.biases) words.push_back(std::bit_cast<uint32_t>(bias));
     for (const float weight : layer.weights) words.push_back(std::bit_cast<uint32_t>(weight));

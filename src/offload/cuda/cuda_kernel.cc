@@ -31,7 +31,7 @@ std::unique_ptr<DeviceKernel> CudaDevice::make_kernel(Kernel& kernel, uint32_t m
 CudaKernel::CudaKernel(std::shared_ptr<const CudaDevice> device, Kernel& kernel, uint32_t max_pkts,
                        const Quiescence* quiescence, const std::string& where)
     : DeviceKernel(kernel, max_pkts, quiescence), device_(std::move(device)) {
-  group_ = kGroupItems;
+  group_ = lanes_ > 1 ? lanes_ : kGroupItems;
   (void)device_->use();
   load(kernel, where);
   for (uint32_t s = 0; s < kSlots; ++s) make_slot(s, where);
@@ -157,8 +157,8 @@ bool CudaKernel::begin(uint32_t slot) noexcept {
   if (failed(device_->use(), "the driver is gone") ||
       (is_copied && failed(api.copy_there_async(bytes, s.bytes, s.n_bytes, to.stream.get()),
                            "a batch cannot be copied there")) ||
-      failed(api.launch(function_, n_groups, 1, 1, kGroupItems, 1, 1, 0, to.stream.get(), arguments,
-                        nullptr),
+      failed(api.launch(function_, n_groups, 1, 1, static_cast<uint32_t>(group_), 1, 1, 0,
+                        to.stream.get(), arguments, nullptr),
              "a kernel cannot begin") ||
       (rewrites_ && is_copied &&
        failed(api.copy_back_async(s.returned, bytes, s.n_bytes, to.stream.get()),

@@ -28,6 +28,7 @@ DeviceKernel::DeviceKernel(Kernel& kernel, uint32_t max_pkts, const Quiescence* 
       room_bytes_(max_pkts * kMeanBytes),
       result_bytes_(kernel.result_bytes()),
       rewrites_(kernel.rewriting() != nullptr),
+      lanes_(kernel.lanes()),
       tables_(std::make_unique<std::shared_ptr<Table>>(std::make_shared<Table>()),
               std::make_unique<std::shared_ptr<Table>>(), quiescence) {}
 

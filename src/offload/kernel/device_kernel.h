@@ -94,13 +94,16 @@ class DeviceKernel {
   // Finds the launches that have ended.
   [[nodiscard]] Table& current_table() { return *tables_.current(); }
   // Work items of a launch of n packets, rounded up to whole groups.
-  [[nodiscard]] size_t items_of(uint32_t n) const { return (n + group_ - 1) / group_ * group_; }
+  [[nodiscard]] size_t items_of(uint32_t n) const {
+    return (size_t{n} * lanes_ + group_ - 1) / group_ * group_;
+  }
 
   const uint32_t max_pkts_;
   const uint32_t room_bytes_;
   const uint32_t result_bytes_;
   const bool rewrites_;
-  size_t group_ = 1;  // work items per group
+  const uint32_t lanes_;
+  size_t group_ = 1;  // work items per group: lanes_ if that is more than one
   std::array<Slot, kSlots> slots_;
 
  private:

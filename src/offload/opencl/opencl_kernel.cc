@@ -101,7 +101,13 @@ void OpenClKernel::build(const Kernel& kernel, const std::string& where) {
   if (api.clGetDeviceInfo(id, cl::kDeviceMaxWorkGroupSize, sizeof most, &most, nullptr) !=
       cl::kSuccess)
     most = 1;
-  group_ = std::clamp<size_t>(most, 1, kGroup);
+  if (most < lanes_) {
+    throw ConfigError("the OpenCL device '" + device_->name() + "' has groups of " +
+                          std::to_string(most) + " work items, and the kernel '" + kernel.entry() +
+                          "' needs " + std::to_string(lanes_),
+                      where, "leave the device out of `on`");
+  }
+  group_ = lanes_ > 1 ? lanes_ : std::clamp<size_t>(most, 1, kGroup);
 }
 
 // Null if there is no room.
