@@ -18,8 +18,9 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void dpi(
   __global const uchar* class_of = (__global const uchar*)table;
   __global const uint* rows = table + ROWS_WORD;
 
-  // A state is the end of what was read that is a literal's beginning, so no longer than the longest literal.
-  // Whoever begins one byte less than that before its chunk is in the right state from the chunk's first byte on.
+  // A state is the longest end of what was read that is a literal's beginning, so no longer than the longest literal:
+  // who begins one byte less than that before its chunk is in the right state from its chunk's first byte on. A
+  // literal that ends before is found by the chunk where it ends, too, and the first chunk with one counts.
   const uint n_before = max(table[LONGEST_WORD], 1u) - 1;
   const uint least = max((n_bytes + LANES - 1) / LANES, max(n_before, (uint)LEAST_CHUNK));
   const uint chunk = (least + 3) & ~3u;
@@ -27,12 +28,10 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void dpi(
   const uint end = begin < n_bytes ? min(begin + chunk, n_bytes) : 0;
   uint at = begin > n_before ? (begin - n_before) & ~3u : 0;
   uint entry = 0, word = 0;
-  int is_found = 0;
-  while (at < end && !is_found) {
+  while (at < end && (entry & HAS_OUTPUT) == 0) {
     word = at % 4 == 0 ? words[at / 4] : word >> 8;
-    entry = rows[(entry & ~HAS_OUTPUT) + class_of[word & 0xff]];
+    entry = rows[entry + class_of[word & 0xff]];
     ++at;
-    is_found = (entry & HAS_OUTPUT) != 0 && at > begin;
   }
   ends[lane] = at, entries[lane] = entry;
   barrier(CLK_LOCAL_MEM_FENCE);

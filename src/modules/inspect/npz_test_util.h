@@ -13,6 +13,10 @@ inline void append(std::string& to, uint64_t x, uint32_t n_bytes) {
   for (uint32_t i = 0; i < n_bytes; ++i) to += static_cast<char>(i < 8 ? x >> 8 * i : 0);
 }
 
+inline std::string npy_shape(uint32_t n) { return "(" + std::to_string(n) + ",)"; }
+inline std::string npy_shape(uint32_t n_rows, uint32_t n_columns) {
+  return "(" + std::to_string(n_rows) + ", " + std::to_string(n_columns) + ")";
+}
 // In the format of numpy.savez.
 inline std::string npy_of(const std::string& shape, const std::vector<float>& values,
                           const std::string& type = "<f4") {

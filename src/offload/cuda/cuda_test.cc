@@ -3,6 +3,7 @@
 // out of order, and the device is taken out. For real GPUs: opencl_test.cc and opencl_modules_test.cc.
 #include <gtest/gtest.h>
 
+#include "module_harness.h"
 #include "offload/cuda/cuda_device.h"
 #include "offload/cuda/fake_cuda_test_util.h"
 
@@ -173,19 +174,58 @@ TEST(Cuda, ListsWhatThereIs) {
   EXPECT_EQ(found[1]["driver"].as_string(), "CUDA 13.1");
 }
 
+std::unique_ptr<Module> made(const std::string& kind, const Dict& params, Environment& env) {
+  const ModuleInfo& info = *find_module_kind(kind);
+  Args args(info.params, params, "modules.x");
+  args.set_env(&env);
+  args.set_name("x");
+  return info.make(args);
+}
+
 // Only if the build had a compiler for PTX.
 TEST(Cuda, KernelsAreThereAsPtx) {
-  for (const char* const algorithm : {"md5", "sha1", "sha256"}) {
-    const ModuleInfo& info = *find_module_kind("digest");
+  const std::pair<std::string, Dict> all[] = {
+      {"digest", {{"algorithm", "md5"}}},
+      {"digest", {{"algorithm", "sha1"}}},
+      {"digest", {{"algorithm", "sha256"}}},
+      {"dpi", {}},
+      {"classify", {{"random", List{4, 2}}}},
+      {"esp_encrypt", {{"sas", List{}}, {"test_keys", true}}},
+      {"esp_decrypt", {{"sas", List{}}, {"test_keys", true}}}};
+  for (const auto& [kind, params] : all) {
     Environment env;
-    Args args(info.params, {{"algorithm", algorithm}}, "modules.x");
-    args.set_env(&env);
-    args.set_name("x");
-    const auto module = info.make(args);
-    const std::string ptx = module->kernel()->source().ptx;
+    const auto module = made(kind, params, env);
+    const Kernel& kernel = *module->kernel();
+    const std::string ptx = kernel.source().ptx;
     if (ptx.empty()) GTEST_SKIP() << "this build has no clang";
-    EXPECT_NE(ptx.find(std::string(".entry ") + algorithm + "("), std::string::npos);
+    EXPECT_NE(ptx.find(std::string(".entry ") + kernel.entry() + "("), std::string::npos);
+    EXPECT_EQ(ptx.find("bar.sync") != std::string::npos, kernel.lanes() > 1) << kernel.entry();
   }
+}
+
+// A packet is a group of the kernel's lanes.
+TEST(Cuda, SharesAPacketAmongAGroup) {
+  static uint32_t n_groups;
+  static uint32_t n_items;
+  const Fake fake;
+  cu::Api api = fake_cu::table();
+  api.launch = [](cu::FunctionId, uint32_t groups, uint32_t, uint32_t, uint32_t items, uint32_t,
+                  uint32_t, uint32_t, cu::StreamId, void**, void**) {
+    n_groups = groups, n_items = items;
+    return 0;
+  };
+  cu::use_api(&api);
+  Environment env;
+  const auto module = made("dpi", {}, env);
+  Kernel& kernel = *module->kernel();
+  if (*kernel.source().ptx == '\0') GTEST_SKIP() << "this build has no clang";
+  const auto device = std::make_shared<const CudaDevice>(CudaChoice{}, "devices.gpu");
+  const auto on_device = device->make_kernel(kernel, 64, nullptr, "devices.gpu");
+  const Bytes text(100, 1);
+  for (uint32_t i = 0; i < 33; ++i) ASSERT_TRUE(on_device->add(0, text));
+  EXPECT_TRUE(on_device->launch(0));
+  EXPECT_EQ(n_groups, 33U);
+  EXPECT_EQ(n_items, kernel.lanes());
 }
 
 }  // namespace cuda_test

@@ -90,6 +90,18 @@ TEST(OpenClEsp, EveryLengthAsOnTheProcessor) {
   }
 }
 
+// Of inputs: all up to those of a frame, and around each 32 blocks up to the largest.
+std::vector<uint32_t> input_lengths() {
+  std::vector<uint32_t> lengths;
+  constexpr uint32_t kOwnBytes = 52;
+  constexpr uint32_t kRoundBytes = 32 * 16;
+  for (uint32_t n = 0; n <= kLongestInner + kOwnBytes; ++n) lengths.push_back(n);
+  for (uint32_t n = 4 * kRoundBytes; n <= RewritingKernel::kMostBytes; n += kRoundBytes) {
+    for (uint32_t less = 0; less < 100; less += 4) lengths.push_back(n - less);
+  }
+  return lengths;
+}
+
 // The kernel alone: random bodies from 0 bytes on, and invalid inputs.
 TEST(OpenClEsp, EveryBodyAsOnTheProcessor) {
   std::string why;
@@ -99,10 +111,10 @@ TEST(OpenClEsp, EveryBodyAsOnTheProcessor) {
   for (const std::string kind : {"esp_encrypt", "esp_decrypt"}) {
     Side side(kind, kind == "esp_encrypt" ? all_sas() : receiving(all_sas()), 1);
     RewritingKernel& kernel = *side.kernel().rewriting();
-    const auto on_device = device->make_kernel(kernel, kMostPkts, nullptr, "devices.x");
+    const auto on_device = device->make_kernel(kernel, 2 * kMostPkts, nullptr, "devices.x");
     std::vector<Bytes> inputs;
     uint32_t n_rights = 0;
-    for (uint32_t n = 0; n <= kLongestInner + 52; ++n) {
+    for (const uint32_t n : input_lengths()) {
       Bytes input(n);
       for (uint8_t& byte : input) byte = static_cast<uint8_t>(rng.below(256));
       if (n % 4 == 0) (void)kernel.write_trial(input);
@@ -112,14 +124,14 @@ TEST(OpenClEsp, EveryBodyAsOnTheProcessor) {
     ASSERT_TRUE(on_device->launch(0));
     while (on_device->poll(0) == DeviceKernel::State::kRunning) std::this_thread::yield();
     ASSERT_EQ(on_device->fault().what, nullptr);
-    for (uint32_t n = 0; n < inputs.size(); ++n) {
-      const std::span<uint8_t> input = inputs[n];
+    for (uint32_t i = 0; i < inputs.size(); ++i) {
+      const std::span<uint8_t> input = inputs[i];
       uint64_t result = 0;
       kernel.compute_over(kernel.table(), &input, 1, reinterpret_cast<uint8_t*>(&result));
-      ASSERT_EQ(std::memcmp(on_device->results(0) + n * sizeof result, &result, sizeof result), 0)
-          << kind << " of " << n << " bytes";
-      ASSERT_TRUE(std::equal(input.begin(), input.end(), on_device->rewritten(0, n).returned))
-          << kind << " of " << n << " bytes";
+      ASSERT_EQ(std::memcmp(on_device->results(0) + i * sizeof result, &result, sizeof result), 0)
+          << kind << " of " << input.size() << " bytes";
+      ASSERT_TRUE(std::equal(input.begin(), input.end(), on_device->rewritten(0, i).returned))
+          << kind << " of " << input.size() << " bytes";
       n_rights += result == 1 ? 1 : 0;
     }
     EXPECT_GT(n_rights, 100U);

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
+#include "module_harness.h"
 #include "offload/opencl/fake_opencl_test_util.h"
+#include "offload/opencl/module_side_test_util.h"
 
 namespace batchplane::offload {
 namespace opencl_fault_test {
@@ -205,6 +207,19 @@ TEST(OpenClFaults, WhatCannotBeIsToldAtTheStart) {
   has(told({.wrong_from = 1}), "the kernel 'number' computes wrong there");
   has(told({.fail_launch_at = 1}),
       "the kernel 'number' does not run: a kernel cannot begin: error -36");
+}
+
+// The fake device has groups of 16.
+TEST(OpenClFaults, AKernelWhoseGroupsAreTooLargeIsRefused) {
+  const Fake fake;
+  const auto device =
+      std::make_shared<const OpenClDevice>(OpenClChoice{}, std::vector<int>{}, "devices.gpu");
+  opencl_modules_test::Side side("dpi", {}, 1);
+  const std::string line =
+      refusal_of([&] { (void)device->make_kernel(side.kernel(), 32, nullptr, "devices.gpu"); });
+  EXPECT_NE(line.find("'fake-9000' has groups of 16 work items, and the kernel 'dpi' needs 32"),
+            std::string::npos)
+      << line;
 }
 
 }  // namespace opencl_fault_test

@@ -6,79 +6,16 @@
 #include <bit>
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include "base/rng.h"
 #include "module_harness.h"
 #include "modules/inspect/npz_test_util.h"
 #include "offload/kernel_lane.h"
 #include "offload/opencl/any_device_test_util.h"
-#include "offload/opencl/module_side_test_util.h"
+#include "offload/opencl/beside_test_util.h"
 
 namespace batchplane::offload {
 namespace opencl_modules_test {
-
-// Sends the same frames to both sides.
-class Beside {
- public:
-  Beside(const std::shared_ptr<const KernelDevice>& device, const std::string& kind,
-         const Dict& params, uint32_t most_pkts)
-      : here(kind, params, most_pkts),
-        there(kind, params, most_pkts),
-        made(device->make_kernel(there.kernel(), most_pkts, nullptr, "devices.x")),
-        on_device(*made) {}
-
-  void command(const std::string& verb, const Value& args) {
-    here.runner.module().command(verb, args);
-    there.runner.module().command(verb, args);
-    on_device.renew_table(there.kernel(), "");
-  }
-
-  void expect_same(const std::vector<Bytes>& frames) {
-    here.take(frames);
-    there.take(frames);
-    here.run();
-    const auto n = static_cast<uint32_t>(frames.size());
-    Kernel& kernel = there.kernel();
-    const uint32_t slot = n_batches_++ % DeviceKernel::kSlots;
-    std::vector<Kernel::Input> inputs;
-    on_device.clear(slot);
-    for (Packet* pkt : there.pkts) {
-      inputs.push_back(kernel.input_of(*pkt));
-      ASSERT_TRUE(on_device.add(slot, inputs.back()));
-    }
-    ASSERT_TRUE(on_device.launch(slot));
-    while (on_device.poll(slot) == DeviceKernel::State::kRunning) std::this_thread::yield();
-    ASSERT_EQ(on_device.fault().what, nullptr);
-    ASSERT_EQ(on_device.table_number(slot), kernel.table()->number());
-    const uint8_t* const results = on_device.results(slot);
-    const uint32_t result_bytes = kernel.result_bytes();
-    std::vector<uint64_t> expected(size_t{n} * result_bytes / sizeof(uint64_t));
-    auto* const bytes = reinterpret_cast<uint8_t*>(expected.data());
-    kernel.compute(kernel.table(), inputs.data(), n, bytes);
-    for (uint32_t i = 0; i < n; ++i) {
-      ASSERT_EQ(std::memcmp(results + i * result_bytes, bytes + i * result_bytes, result_bytes), 0)
-          << "packet " << i << " of " << n << ", input of " << inputs[i].size() << " bytes";
-    }
-    there.by_batches([&](uint32_t at, uint32_t n_pkts) {
-      there.runner.apply(kernel.table(), *there.ctx, &there.pkts[at], n_pkts,
-                         results + size_t{at} * result_bytes);
-    });
-    EXPECT_EQ(here.fates(), there.fates());
-    expect_same_counts();
-  }
-  void expect_same_counts() {
-    EXPECT_EQ(here.runner.module().show(), there.runner.module().show());
-  }
-
-  Side here;
-  Side there;
-  std::unique_ptr<DeviceKernel> made;
-  DeviceKernel& on_device;
-
- private:
-  uint32_t n_batches_ = 0;
-};
 
 // Payloads of few letters, so that patterns match often; truncated anywhere, or pure noise.
 std::vector<Bytes> random_frames(Rng& rng, uint32_t n, uint32_t longest) {
@@ -167,15 +104,11 @@ TEST(OpenClModules, ClassifyWithWeightsBeyondAllBounds) {
       for (float& value : drawn) value = all[rng.below(std::size(all))];
       return drawn;
     };
-    const auto shape = [](uint32_t a, uint32_t b) {
-      return "(" + std::to_string(a) + ", " + std::to_string(b) + ")";
-    };
-    const auto vector = [](uint32_t a) { return "(" + std::to_string(a) + ",)"; };
     std::ofstream(path, std::ios::binary)
-        << npz_of({{"w0", npy_of(shape(n_inputs, 20), values(n_inputs * 20))},
-                   {"b0", npy_of(vector(20), values(20))},
-                   {"w1", npy_of(shape(20, n_outputs), values(20 * n_outputs))},
-                   {"b1", npy_of(vector(n_outputs), values(n_outputs))}});
+        << npz_of({{"w0", npy_of(npy_shape(n_inputs, 20), values(n_inputs * 20))},
+                   {"b0", npy_of(npy_shape(20), values(20))},
+                   {"w1", npy_of(npy_shape(20, n_outputs), values(20 * n_outputs))},
+                   {"b1", npy_of(npy_shape(n_outputs), values(n_outputs))}});
   };
   write(40, 6);
   std::string why;
