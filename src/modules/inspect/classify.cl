@@ -38,8 +38,7 @@ static inline float4 without_negatives(float4 x) {
 __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void classify(
     __global const uint* bytes, __global const uint2* places, uint n, __global uint* results,
     __global const uint* table, __global uint* scratch) {
-  __local float4 values[2][MOST_WIDTH / 4];
-  __local uint bests[LANES];
+  __local float4 values[2][MOST_WIDTH / 4];  // as much as any device has
   const uint item = get_group_id(0), lane = get_local_id(0);
   const uint n_layers = table[0];
   const float scale = as_float(table[1]);
@@ -68,14 +67,15 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void classify(
 
   // Of equal highest outputs the first wins. One that is NaN is highest only if it is the first of all.
   __local const float* outputs = (__local const float*)values[n_layers % 2];
+  __local float* bests = (__local float*)values[(n_layers + 1) % 2];
   const uint n_outputs = (layer - LAYER_WORDS)[1];
   uint best = 0;
   for (uint o = lane; o < n_outputs; o += LANES) best = outputs[best] < outputs[o] ? o : best;
-  bests[lane] = best;
+  bests[lane] = convert_float(best);
   barrier(CLK_LOCAL_MEM_FENCE);
   if (lane == 0) {
     for (uint other = 1; other < LANES; ++other) {
-      const uint at = bests[other];
+      const uint at = (uint)bests[other];
       if (outputs[best] < outputs[at] || (outputs[best] == outputs[at] && at < best)) best = at;
     }
     results[2 * item] = best;

@@ -77,11 +77,11 @@ class OpenClLanes : public testing::Test {
 
 TEST_F(OpenClLanes, LiteralsAcrossChunks) {
   Rng rng(41);
-  const std::string longer_than_a_chunk = random_text(rng, kLeastChunk + 31, "xyz");
-  for (const std::vector<std::string>& literals : {std::vector<std::string>{"needle01"},
+  const std::string longer_than_a_chunk = random_text(rng, kLeastChunk + 30, "xyz");
+  for (const std::vector<std::string>& literals : {std::vector<std::string>{"needle0123"},
                                                    {"a needle", "eedle in", "zz"},
                                                    {longer_than_a_chunk},
-                                                   {"needle01", longer_than_a_chunk},
+                                                   {"needle0123", longer_than_a_chunk},
                                                    {"z"}}) {
     for (const bool has_nocase : {false, true}) {
       OnDevice dpi(*device, "dpi", rules_of(literals, has_nocase));
