@@ -3,7 +3,7 @@
 // what the table adds.
 
 __kernel void number(__global const uint* bytes, __global const uint2* places, uint n,
-                     __global uint* results, __global const uint* table, __global uint* scratch) {
+                     __global uint* results, __global const uint* table) {
   const uint i = get_global_id(0);
   if (i >= n) return;
   results[2 * i] = places[i].y < 4 ? 0 : bytes[places[i].x / 4];

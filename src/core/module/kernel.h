@@ -27,8 +27,6 @@ class KernelTable {
   [[nodiscard]] virtual std::vector<uint32_t> words() const = 0;
   // At most this many bytes of a packet's input matter.
   [[nodiscard]] virtual uint32_t most_input_bytes() const { return ~0U; }
-  // Private memory of a work item, in words.
-  [[nodiscard]] virtual uint32_t scratch_words() const { return 0; }
 
  private:
   inline static std::atomic<uint64_t> last_number_{0};
@@ -53,9 +51,8 @@ class Kernel {
 
   // `__kernel void entry(__global const uint* bytes, __global const uint2* places, uint n, __global uint*
   // results)`. Input i < n has places[i].y bytes from byte places[i].x on, a multiple of 4, and its result goes
-  // to results + i * result_bytes() / 4. With a table there are two more arguments: `__global const uint*
-  // table, __global uint* scratch`. Scratch has scratch_words() for each work item of each group; group g's
-  // begins at g * get_local_size(0) * scratch_words().
+  // to results + i * result_bytes() / 4. With a table there is one more argument: `__global const uint*
+  // table`.
   [[nodiscard]] virtual KernelSource source() const = 0;
   [[nodiscard]] virtual const char* entry() const = 0;
   [[nodiscard]] virtual uint32_t result_bytes() const = 0;  // a multiple of 8

@@ -171,7 +171,7 @@ static inline uint4 sum_of(__local const uint4* parts) {
 
 __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void esp_encrypt(
     __global uint* bytes, __global const uint2* places, uint n, __global uint* results,
-    __global const uint* table, __global uint* scratch) {
+    __global const uint* table) {
   __local uint4 parts[LANES];
   const uint item = get_group_id(0), lane = get_local_id(0);
   __global uint* input = bytes + places[item].x / 4;
@@ -190,7 +190,7 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void esp_encrypt(
 
 __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void esp_decrypt(
     __global uint* bytes, __global const uint2* places, uint n, __global uint* results,
-    __global const uint* table, __global uint* scratch) {
+    __global const uint* table) {
   __local uint4 parts[LANES];
   const uint item = get_group_id(0), lane = get_local_id(0);
   __global uint* input = bytes + places[item].x / 4;

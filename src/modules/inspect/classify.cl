@@ -37,7 +37,7 @@ static inline float4 without_negatives(float4 x) {
 
 __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void classify(
     __global const uint* bytes, __global const uint2* places, uint n, __global uint* results,
-    __global const uint* table, __global uint* scratch) {
+    __global const uint* table) {
   __local float4 values[2][MOST_WIDTH / 4];  // as much as any device has
   const uint item = get_group_id(0), lane = get_local_id(0);
   const uint n_layers = table[0];

@@ -10,7 +10,7 @@
 
 __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void dpi(
     __global const uint* bytes, __global const uint2* places, uint n, __global uint* results,
-    __global const uint* table, __global uint* scratch) {
+    __global const uint* table) {
   __local uint ends[LANES], entries[LANES];
   const uint item = get_group_id(0), lane = get_local_id(0);
   const uint n_bytes = places[item].y;

@@ -54,9 +54,7 @@ CudaKernel::~CudaKernel() {
     for (auto& memory : used.staged) memory.forget();
   }
   if (current_table().number != 0) {
-    auto& table = static_cast<GpuTable&>(current_table());
-    table.words.forget();
-    for (auto& scratch : table.scratch) scratch.forget();
+    static_cast<GpuTable&>(current_table()).words.forget();
   }
   module_.forget();
 }
@@ -120,18 +118,14 @@ void CudaKernel::make_slot(uint32_t slot, const std::string& where) {
 }
 
 std::unique_ptr<DeviceKernel::Table> CudaKernel::make_table(const std::vector<uint32_t>& words,
-                                                            size_t scratch_bytes, int32_t& error) {
+                                                            int32_t& error) {
   const cu::Api& api = device_->api();
-  const auto taken = [&](size_t n_bytes) {
-    cu::Address at = 0;
-    if (error == cu::kSuccess) error = api.alloc(&at, n_bytes);
-    return error == cu::kSuccess ? cu::Owned<cu::Address>{at, api.free} : cu::Owned<cu::Address>{};
-  };
   auto table = std::make_unique<GpuTable>(device_);
   const size_t n_bytes = words.size() * sizeof(uint32_t);
+  cu::Address at = 0;
   error = device_->use();
-  table->words = taken(n_bytes);
-  for (auto& scratch : table->scratch) scratch = taken(scratch_bytes);
+  if (error == cu::kSuccess) error = api.alloc(&at, n_bytes);
+  if (error == cu::kSuccess) table->words = {at, api.free};
   if (error == cu::kSuccess) error = api.copy_there(table->words.get(), words.data(), n_bytes);
   if (error != cu::kSuccess) return nullptr;
   return table;
@@ -145,14 +139,8 @@ bool CudaKernel::begin(uint32_t slot) noexcept {
   cu::Address bytes = is_copied ? to.bytes.get() : to.seen[kStagedBytes];
   uint32_t n = s.n;
   cu::Address words = 0;
-  cu::Address scratch = 0;
-  if (s.table_number != 0) {
-    const auto& table = static_cast<const GpuTable&>(*s.table);
-    words = table.words.get();
-    scratch = table.scratch[slot].get();
-  }
-  void* arguments[] = {&bytes,  &to.seen[kStagedPlaces], &n, &to.seen[kStagedResults], &words,
-                       &scratch};
+  if (s.table_number != 0) words = static_cast<const GpuTable&>(*s.table).words.get();
+  void* arguments[] = {&bytes, &to.seen[kStagedPlaces], &n, &to.seen[kStagedResults], &words};
   const auto n_groups = static_cast<uint32_t>(items_of(n) / group_);
   if (failed(device_->use(), "the driver is gone") ||
       (is_copied && failed(api.copy_there_async(bytes, s.bytes, s.n_bytes, to.stream.get()),

@@ -56,7 +56,6 @@ class CudaKernel final : public DeviceKernel {
     // Outlives all other members of its kernel.
     const std::shared_ptr<const CudaDevice> device;
     cu::Owned<cu::Address> words;
-    cu::Owned<cu::Address> scratch[kSlots];
   };
   struct Buffers {
     cu::Owned<cu::Address> bytes;  // of the GPU
@@ -69,7 +68,7 @@ class CudaKernel final : public DeviceKernel {
   };
 
   [[nodiscard]] std::unique_ptr<Table> make_table(const std::vector<uint32_t>& words,
-                                                  size_t scratch_bytes, int32_t& error) override;
+                                                  int32_t& error) override;
   [[nodiscard]] bool begin(uint32_t slot) noexcept override;
   [[nodiscard]] const std::string& device_name() const override { return device_->name(); }
 

@@ -37,17 +37,14 @@ void DeviceKernel::renew_table(Kernel& kernel, const std::string& where) {
   if (from == nullptr || from->number() == current_table().number) return;
   const WipedWords held{from->words()};
   const std::vector<uint32_t>& words = held.words;
-  // An argument must be a buffer even if the kernel needs no room.
-  const size_t scratch_bytes =
-      items_of(max_pkts_) * std::max(1U, from->scratch_words()) * sizeof(uint32_t);
   int32_t error = 0;
-  std::shared_ptr<Table> next = make_table(words, scratch_bytes, error);
+  std::shared_ptr<Table> next = make_table(words, error);
   if (next == nullptr) {
-    const size_t all_bytes = words.size() * sizeof(uint32_t) + scratch_bytes;
-    throw ConfigError("'" + device_name() + "' has no " + std::to_string((all_bytes >> 10) + 1) +
+    const size_t n_bytes = words.size() * sizeof(uint32_t);
+    throw ConfigError("'" + device_name() + "' has no " + std::to_string((n_bytes >> 10) + 1) +
                           " KiB for the table of '" + kernel.entry() + "': error " +
                           std::to_string(error),
-                      where, "a smaller table or max_batch_pkts");
+                      where, "a smaller table");
   }
   next->number = from->number();
   next->most_input_bytes = from->most_input_bytes();

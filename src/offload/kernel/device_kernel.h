@@ -84,8 +84,7 @@ class DeviceKernel {
     uint64_t table_number = 0;
   };
   // A table on the device; null, with the reason, if there is no room. Control thread.
-  virtual std::unique_ptr<Table> make_table(const std::vector<uint32_t>& words,
-                                            size_t scratch_bytes, int32_t& error) = 0;
+  virtual std::unique_ptr<Table> make_table(const std::vector<uint32_t>& words, int32_t& error) = 0;
   virtual bool begin(uint32_t slot) noexcept = 0;
   [[nodiscard]] virtual const std::string& device_name() const = 0;
 

@@ -51,7 +51,6 @@ class HostKernel final : public DeviceKernel {
     uint32_t polls_left = 0;
   };
   [[nodiscard]] std::unique_ptr<Table> make_table(const std::vector<uint32_t>& /*words*/,
-                                                  size_t /*scratch_bytes*/,
                                                   int32_t& /*error*/) override {
     return std::make_unique<Table>();
   }

@@ -67,8 +67,7 @@ OpenClKernel::~OpenClKernel() {
     for (auto& memory : used.staged) (void)memory.release();
   }
   if (current_table().number != 0) {
-    auto& table = static_cast<ClTable&>(current_table());
-    (void)table.words.release(), (void)table.scratch.release();
+    (void)static_cast<ClTable&>(current_table()).words.release();
   }
   (void)queue_.release();
 }
@@ -162,7 +161,6 @@ void OpenClKernel::make_slot(uint32_t s, const Kernel& kernel, const std::string
 }
 
 std::unique_ptr<DeviceKernel::Table> OpenClKernel::make_table(const std::vector<uint32_t>& words,
-                                                              size_t scratch_bytes,
                                                               int32_t& error) {
   const cl::Api& api = device_->api();
   auto table = std::make_unique<ClTable>();
@@ -171,10 +169,6 @@ std::unique_ptr<DeviceKernel::Table> OpenClKernel::make_table(const std::vector<
                                      const_cast<uint32_t*>(words.data()), &error),
                   {api.clReleaseMemObject}};
   if (table->words == nullptr) return nullptr;
-  table->scratch = {
-      api.clCreateBuffer(device_->context(), cl::kMemReadWrite, scratch_bytes, nullptr, &error),
-      {api.clReleaseMemObject}};
-  if (table->scratch == nullptr) return nullptr;
   return table;
 }
 
@@ -185,9 +179,7 @@ bool OpenClKernel::take_table(uint32_t slot) noexcept {
   const auto& table = static_cast<const ClTable&>(*slots_[slot].table);
   const cl::KernelId kernel = buffers_[slot].kernel.get();
   const cl::MemoryId words = table.words.get();
-  const cl::MemoryId scratch = table.scratch.get();
-  return !failed(api.clSetKernelArg(kernel, 4, sizeof words, &words), "a kernel cannot begin") &&
-         !failed(api.clSetKernelArg(kernel, 5, sizeof scratch, &scratch), "a kernel cannot begin");
+  return !failed(api.clSetKernelArg(kernel, 4, sizeof words, &words), "a kernel cannot begin");
 }
 
 bool OpenClKernel::begin(uint32_t slot) noexcept {

@@ -19,7 +19,6 @@ class OpenClKernel final : public DeviceKernel {
  private:
   struct ClTable : Table {
     cl::Owned<cl::MemoryId> words;
-    cl::Owned<cl::MemoryId> scratch;  // shared by launches, which run one after another
   };
   // A slot's OpenCL objects.
   struct Buffers {
@@ -30,7 +29,7 @@ class OpenClKernel final : public DeviceKernel {
   };
 
   [[nodiscard]] std::unique_ptr<Table> make_table(const std::vector<uint32_t>& words,
-                                                  size_t scratch_bytes, int32_t& error) override;
+                                                  int32_t& error) override;
   [[nodiscard]] bool begin(uint32_t slot) noexcept override;
   [[nodiscard]] const std::string& device_name() const override { return device_->name(); }
 
