@@ -221,6 +221,7 @@ void set_up(const DeviceProfileRequest& request, const PipelineSpec& spec, Bench
   }
   bench.device_env.quiescence = &bench.quiescence;
   add_bench_devices(request, spec, bench.device_env);
+  offload::lend_packets(bench.device_env, *bench.pool);
   add_places(request, bench);
 }
 
