@@ -30,7 +30,8 @@ struct LentMemory {
 // device can read; it computes in its own memory. No function here waits for the device.
 class DeviceKernel {
  public:
-  static constexpr uint32_t kSlots = 2;  // one is filled while the other is being computed
+  // Batches at once: one is filled while others are fetched, computed and taken out.
+  static constexpr uint32_t kSlots = 4;
   static constexpr uint32_t kMeanBytes = 2048;
 
   // `quiescence`: of the launching thread; may be null.
