@@ -113,12 +113,13 @@ def test_a_simulated_device_like_one_that_was_measured(kinds: Kinds) -> None:
     own_laws = {"ttl": {"batch_ns": 20_000, "pkt_ns": 5}}
     p.device("gpu", "simulated", like="h200", idle_w=7, laws=own_laws)
     assert p.to_json()["devices"]["gpu"]["params"] == params
-    for like in ("h20", "200"):
+    for like, fix in (("h20", "did you mean 'h200'?"), ("gtx", "one of: h200")):
         # Its laws are those of another then, so that nobody misses them as well.
         document = load(text.replace("h200", like).replace(laws, ""), kinds)
         (problem,) = document.problems
-        assert problem.line().startswith(
+        assert problem.line() == (
             f"p.yaml:4: devices.gpu.like: no profile of a device '{like}' comes with this program"
+            f" ({fix})"
         )
         params = document.pipeline["devices"]["gpu"]["params"]
         assert params["laws"] and "like" not in params
