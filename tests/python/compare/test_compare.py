@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_compare.py - controllers compared: what is counted of each, and what is said of them."""
+"""test_compare.py - comparing controllers: what is counted for each, and the conclusions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MS = 1_000_000
 
 
 def snapshot(now_ms: int, sent_pkts: int, gap_ms: int, batches: int, **slo: Any) -> dict[str, Any]:
-    """A `show all` with what rows are made of."""
+    """A `show all` with the parts that rows are made of."""
     counted = {"periods": 100, "violated_periods": 30, "pkts": 1000, "late_pkts": 100,
                "p50_ns": 30_000.0, "p95_ns": 60_000.0}  # fmt: skip
     quiet = {"periods": 80, "violated_periods": 2, "pkts": 800, "late_pkts": 8,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The search for the best fixed triggers, against all there are, where those can be counted."""
+"""The search for the best fixed triggers, compared with exhaustive search where that is
+possible."""
 
 from __future__ import annotations
 

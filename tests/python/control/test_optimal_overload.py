@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""More comes than a core carries while nothing is collected, and less than with full batches.
+"""A load above a core's capacity without batching, and below that with full batches.
 
-The promises could not be kept on a saturated core, since its runs are as long as they get; they can
-once what comes is carried. Fixed triggers show that; `optimal` has to find it by itself, from a
-backlog, and must not fall back. Where none keep the promises, at least what comes is carried.
+A saturated core could not meet the SLOs, since its runs have the maximum length; they can be met
+once the load is carried. Fixed triggers show that; `optimal` has to find it by itself, from a
+backlog, and must not fall back. If no triggers meet the SLOs, at least the load must be carried.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PERIOD_NS = 10_000_000
 PERIODS, SETTLED = 120, 20
 ALLOWED = 0.05  # of packets late
 MAX_VIOLATED = 0.01  # of periods
-MAX_LATE = 2.5  # SLOs, where they cannot be kept; a backlog makes hundreds of them
+MAX_LATE = 2.5  # in SLOs, if they cannot be met; a backlog causes hundreds of them
 
 PIPELINES: dict[str, tuple[str, dict[str, str]]] = {
     "tree of 4": ("tree", {"leaves": "4"}),
@@ -70,7 +70,7 @@ def of_max(name: str) -> tuple[float, float]:
 
 
 def run(name: str, load: float, slo: float, controller: str) -> tuple[float, float, float]:
-    """What was carried of what came, the share of periods with a broken promise, and the largest
+    """The carried share of the load, the share of periods with an SLO violation, and the largest
     p95 in the last of them, in SLOs."""
     rate_pps, delay_ns = of_max(name)
     offered = round(load * rate_pps)

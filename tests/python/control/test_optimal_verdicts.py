@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is said of SLOs that leave no room: those that are kept are not called hopeless."""
+"""Verdicts on SLOs that leave no room: SLOs that are met are not called hopeless."""
 
 from __future__ import annotations
 

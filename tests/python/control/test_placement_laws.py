@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_placement_laws.py - a daemon that places modules begins with what they cost on a worker."""
+"""test_placement_laws.py - the initial laws of a daemon that places modules."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_py_controller.py - what controllers written in Python may answer, and what they may break."""
+"""test_py_controller.py - what Python controllers may return, and how they may fail."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MODEL: dict[str, Any] = {
 
 
 class Scripted:
-    """Answers what it was given, or raises it."""
+    """Returns the given answers, or raises them."""
 
     def __init__(self, *answers: Any):
         self._answers = iter(answers)
@@ -115,9 +115,9 @@ def test_objects_that_are_no_controllers() -> None:
 
 
 class Sleeper:
-    """Hangs in the periods named; swallows what it can.
+    """Hangs in the named periods; swallows every exception that it can.
 
-    The limit is over when it hangs, whatever a clock says: it sends the signal of the timer itself.
+    It sends the timer's signal itself, so that the limit expires without waiting.
     """
 
     def __init__(self, *hanging: int):
@@ -172,7 +172,7 @@ def test_a_busy_loop_is_interrupted() -> None:
 
 
 def decided_elsewhere(guard: GuardedController, *periods: str) -> list[Any]:
-    """What it decides in a thread that signals do not reach."""
+    """The decisions in a thread that signals do not reach."""
     answers: list[Any] = []
     thread = Thread(target=lambda: answers.extend(guard.decide(p, 0) for p in periods))
     thread.start()
@@ -181,7 +181,7 @@ def decided_elsewhere(guard: GuardedController, *periods: str) -> list[Any]:
 
 
 class Waiter:
-    """Waits in the period `hang` until it may end."""
+    """Hangs in the period `hang` until it is allowed to end."""
 
     def __init__(self) -> None:
         self.hangs, self.may_end = threading.Event(), threading.Event()
@@ -208,7 +208,7 @@ def test_after_a_step_left_behind_the_others_are_asked(monkeypatch: pytest.Monke
     waiter = Waiter()
 
     class Watched(Thread):
-        """Its limit is over when the step hangs, whatever a clock says."""
+        """A thread whose limit expires when the step hangs, without waiting."""
 
         def join(self, timeout: float | None = None) -> None:
             assert timeout == 7

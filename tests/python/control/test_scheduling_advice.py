@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_scheduling_advice.py - a controller whose queues drop is told so, and no other."""
+"""test_scheduling_advice.py - advice for controllers whose queues drop packets, and only for
+them."""
 
 from __future__ import annotations
 

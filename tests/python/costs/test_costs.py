@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_costs.py - costs files: what is taken for which module, and every way in which one can be wrong."""
+"""test_costs.py - costs files: which entry a module gets, and every possible mistake in a file."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def errors_of(data: Any) -> list[str]:
     return failed.value.lines()
 
 
-# --- which cost a module gets --------------------------------------------------------------------
+# --- the cost of a module ------------------------------------------------------------------------
 
 
 def test_the_module_itself_with_its_table() -> None:
@@ -258,7 +258,7 @@ def test_built_in_tables_reach_larger_batches() -> None:
         assert law.at(64) > law.at(32)
 
 
-# Some modules are in none of the papers' pipelines: they have costs that were measured, and no others.
+# Modules that no paper's pipeline has; they only have measured costs.
 IN_NO_PAPER = {"bng.yaml", "devices.yaml", "ids.yaml", "ipsec_gateway.yaml", "vpn_gateway.yaml"}
 
 
@@ -283,7 +283,7 @@ def test_the_papers_costs_say_where_they_come_from() -> None:
     assert "queue" in small
 
 
-# --- what decides a cost -------------------------------------------------------------------------
+# --- what determines a cost ----------------------------------------------------------------------
 
 
 def test_names_and_addresses_do_not_count() -> None:
@@ -400,7 +400,7 @@ def test_ports_cost_what_their_kind_does() -> None:
     assert prior.cost_per_pkt_ns > 100, "a call of the kernel's"
     assert per_pkt(found) == [prior.cost_per_pkt_ns, 2.0, 2.0]
     assert found.ports.startswith("af_packet prior; ")
-    # Who writes costs by hand means them.
+    # Costs that somebody wrote by hand are used as given.
     found = resolve(given, costs_from(document(plain, label="given")))
     assert per_pkt(found) == [2.0, 2.0, 2.0]
     assert found.ports == "af_packet as given; dpdk as given"

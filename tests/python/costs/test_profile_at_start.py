@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_profile_at_start.py - when a pipeline is measured before it starts, and what is said of it."""
+"""test_profile_at_start.py - when a pipeline is measured before it starts, and the messages about
+it."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ COSTS: dict[str, Any] = {
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Which pipelines were measured, without measuring them."""
+    """Records which pipelines would be measured, without measuring them."""
     names: list[str] = []
 
     def profile(pipeline: Any, progress: Callable[[int, int], None], **_more: Any) -> Any:
@@ -45,7 +46,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def said(env: dict[str, str]) -> list[str]:
-    """What `ensure_profile` says."""
+    """The messages of `ensure_profile`."""
     console = Console(file=io.StringIO(), width=300)
     ensure_profile(PIPELINE, console, env=env)
     assert isinstance(console.file, io.StringIO)

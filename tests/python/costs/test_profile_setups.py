@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_profile_setups.py - each module kind has a small pipeline in which it is measured, or says why not."""
+"""test_profile_setups.py - each module kind has a small pipeline in which it is measured, or a
+reason why not."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ SETUP = "modules: {in: {kind: source}, ttl: {kind: ttl}, out: {kind: sink}}\ncon
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A tree of set-ups of the test's own."""
+    """The test's own tree of setups."""
     monkeypatch.setattr(setups, "folder", lambda: tmp_path)
     forget()
     yield tmp_path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_daemon.py - starting, finding and stopping daemons; what dead ones leave; who outlives whom."""
+"""test_daemon.py - starting, finding and stopping daemons; leftovers of dead ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PIPELINE: dict[str, Any] = {
 
 @pytest.fixture
 def started(environment: Path) -> Iterator[Path]:
-    """Stops whatever a test left running."""
+    """Stops daemons that a test left running."""
     yield environment
     for daemon in list_daemons(environment):
         stop_daemon(daemon)

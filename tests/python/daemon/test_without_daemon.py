@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_without_daemon.py - simulations where there is no program of the daemon, as with a wheel alone.
+"""test_without_daemon.py - simulations without the daemon program, as with a wheel alone.
 
-What takes its place has to say the same as the program: of every pipeline that comes with the project.
+The replacement has to give the same routes as the program, for every pipeline of the project.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from batchplane.traces.trace import read_trace
 
 ROOT = Path(__file__).resolve().parents[3]
 PIPELINES = sorted(path.stem for path in (ROOT / "pipelines").glob("*.yaml"))
-# Nobody has keys for it here.
+# Otherwise it needs a key file, which tests do not have.
 NEEDED = {"vpn_gateway": {"test_keys": "true"}}
 USUAL: list[tuple[str, dict[str, str]]] = [
     *((name, NEEDED.get(name, {})) for name in PIPELINES),
@@ -54,7 +54,8 @@ def no_daemon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def that_choose(document: Document, routes: dict[str, Any]) -> dict[str, Any]:
-    """The gates of modules that have several, and those that drop: what moves a packet."""
+    """The gates of modules that have several, and those that drop: what determines a packet's
+    path."""
     gates: dict[str, set[Any]] = {}
     for edge in document.pipeline["edges"]:
         if edge["gate"] != "drop":
@@ -181,7 +182,7 @@ def test_traffic_files_go_before_what_the_program_finds(tmp_path: Path) -> None:
     text = "generators: [{name: load, rate_pps: 1000000, flows: [{name: y FLOW}]}]\n"
     assert simulated(tmp_path, text.replace(" FLOW", ""))["to_1"] > 2900
     assert simulated(tmp_path, text.replace(" FLOW", ", flow: to_0"))["to_0"] > 2900
-    # A pipeline's own `flow:` is for want of the program.
+    # A pipeline's own `flow:` only counts without the program.
     named = TWO.replace("count: 3", "flow: to_0")
     assert (
         simulated(tmp_path, "generators: [{name: load, rate_pps: 1000000}]\n", named)["to_0"] == 0

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_admission.py - what `check` says of promises over a packet scheduler, before anything runs."""
+"""test_admission.py - what `check` says about SLOs over a packet scheduler, before anything
+runs."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def test_what_is_left_for_the_graph_is_told() -> None:
     row = _first()
     assert row.is_kept
     assert row.share_bps == pytest.approx(1e9 * 8 / 33)
-    # 3 sigma / phi and two longest packets of QFQ, and a packet of its own.
+    # 3 sigma / phi and two longest packets for QFQ, plus the packet itself.
     assert row.bound_ns == pytest.approx(8 * (3 * 32 * 33 + 2 * 1500 + 200 * 33 / 8))
     assert re.search(r"tenant_0: SLO 200us = graph .* \+ link at most .*are left", row.line())
 
@@ -78,7 +79,7 @@ def test_the_least_weights_that_keep_all_slos_are_chosen() -> None:
     assert _weights(document)[1:] == [1] * 6
     (row,) = admission(document, find_program())
     assert row.is_kept
-    # One less breaks what is kept for the link, or the share.
+    # A weight lower by one breaks the SLO or the share.
     (less,) = admission(
         load_pipeline("shared_link", {"weight": str(weight - 1), "others": "6"}), find_program()
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Who waits for a server in a demonstration waits for a socket that listens."""
+"""The demos wait for a server by looking for a listening socket."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_experiment_daemon.py - measured runs from stand-in answers of a daemon: no daemon runs."""
+"""test_experiment_daemon.py - measured runs with made-up answers of a daemon: no daemon runs."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_without_a_quiet_period_nothing_is_said_of_violations() -> None:
 
 
 class Stub:
-    """Answers one period after the other."""
+    """Answers with one period after the other."""
 
     def __init__(self) -> None:
         self.period = 0
@@ -122,7 +122,7 @@ def test_a_watched_run_has_the_columns_of_a_simulated_one() -> None:
         "time_ns": [100, 200, 300],
         "out_pps": [1500.0] * 3,
         "is_violated": [False, True, False],
-        "worst_delay_ns": [30, 21, 90],  # only what is the worst so far is known
+        "worst_delay_ns": [30, 21, 90],  # only a new maximum is known
         "delay_ns": [20, 21, 22],
         "slo_ns": [50_000] * 3,
         "delay_max_ns": [30, 30, 90],

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_experiment_fig11.py - the claims of figure 11, against numbers that hold and do not."""
+"""test_experiment_fig11.py - the claims of figure 11, with numbers that meet them and that do
+not."""
 
 from __future__ import annotations
 

@@ -34,12 +34,12 @@ QUICK = Setup(is_quick=True)
 
 @pytest.fixture(autouse=True)
 def no_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Declared flows tell the ways: no daemon's program is needed."""
+    """Declared flows determine the routes: no daemon program is needed."""
     monkeypatch.setenv("BATCHPLANE_DAEMON", str(tmp_path / "none"))
 
 
 def play(experiment: Experiment, setup: Setup, answer: Callable[[Case], dict[str, Any]]) -> Outcome:
-    """The outcome when cases come out as `answer` says."""
+    """The outcome if cases have the results of `answer`."""
     plan = experiment.plan(setup)
     cases = next(plan)
     while True:
@@ -76,7 +76,7 @@ def test_a_backbone_is_dealt_to_groups_of_about_the_same_weight() -> None:
     shares = [columns["flow"].count(i) / 30_000 for i in range(16)]
     assert sum(shares) == pytest.approx(1) and max(shares) < 0.35 and min(shares) > 0.01
     runs = 1 + sum(a != b for a, b in zip(columns["flow"], columns["flow"][1:], strict=False))
-    assert 1.05 < 30_000 / runs < 1.6  # of a group in a row: its flows', and others' by chance
+    assert 1.05 < 30_000 / runs < 1.6  # of a group; by chance, flows of one follow each other
     assert columns_of(trace, 1) == columns and columns_of(trace, 2) != columns
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_bounds.py - input that would take for ever, or that nothing can hold, ends in a line with the bound."""
+"""test_bounds.py - input that would take for ever, or that no type can represent, ends in a line
+with the bound."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_check.py - each mistake that check can find, with its line, its key and its remedy."""
+"""test_check.py - each mistake that check can find, with its line, its key and its fix."""
 
 import copy
 import json
@@ -441,7 +441,7 @@ connect: [one -> end_one, two -> end_two]
     ],
 )
 def test_each_end_of_a_port_has_one_worker(kinds: Kinds, old: str, new: str, line: str) -> None:
-    """As the daemon says it when it builds the graph; no daemon is asked."""
+    """The same message as the daemon's when it builds the graph, but without a daemon."""
     schema = copy.deepcopy(kinds.schema)
     entry = next(each for each in schema["modules"] if each["kind"] == "port_in")
     schema["modules"].append({**entry, "kind": "port_out", "shape": "terminal", "is_egress": True})

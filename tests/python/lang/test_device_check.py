@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_device_check.py - mistakes in devices, told without a daemon as the daemon tells them."""
+"""test_device_check.py - mistakes in devices: the same messages as the daemon's, without a
+daemon."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_pipeline_controller.py - the controller that a pipeline names: read, refused, written, given its costs, simulated."""
+"""test_pipeline_controller.py - a pipeline's own controller: read, rejected, written, given its
+costs, simulated."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_the_hop_becomes_part_of_the_cost_table() -> None:
 
 
 def test_comparison_pairs_the_rounds() -> None:
-    # The machine gets slower from round to round, both sides alike; the new tree takes 10 % more.
+    # The machine gets slower from round to round, for both sides; the new tree takes 10 % more.
     rounds = []
     for i in range(12):
         speed = 1 + 0.1 * i

@@ -20,7 +20,7 @@ def run(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_each_target_gets_its_corpus(tmp_path: Path) -> None:
-    """Stand-ins for the targets say which folders they were given."""
+    """Fake targets print the folders that they get."""
     programs = tmp_path / "tests" / "fuzz"
     programs.mkdir(parents=True)
     for name in TARGETS:

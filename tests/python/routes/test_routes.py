@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_routes.py - the way of each traffic flow: asked of the built program, or from declared flows."""
+"""test_routes.py - the route of each traffic flow: from the built program, or from declared
+flows."""
 
 import json
 import resource
@@ -44,7 +45,7 @@ WITH_TRAFFIC = (
 
 @pytest.fixture(scope="module")
 def program() -> Path:
-    """The built program: this is about its real modules."""
+    """The built program: these tests need its real modules."""
     return find_program()
 
 
@@ -111,7 +112,7 @@ def test_declared_flows_and_the_real_modules_agree(program: Path) -> None:
     declared = resolve_routes(document, program, named)
     for a, b in zip(real["load"], declared["load"], strict=True):
         assert a["name"] == b["name"]
-        # Declared paths tell what is a choice; gates of splitters with one way on are not.
+        # Declared paths only contain choices; gates of splitters with one exit are none.
         assert b["gates"].items() <= a["gates"].items()
         assert b["gates"] == {"lookup_0": int(b["name"][-1])}
 
@@ -169,7 +170,7 @@ def test_it_needs_no_root_no_cores_and_no_socket(program: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("name", ["edge_router", "mobile_gateway", "router6"])
 def test_it_needs_hardly_any_memory(name: str, program: Path, tmp_path: Path) -> None:
-    # DPDK's environment alone would not start: packets and tables take what they need.
+    # DPDK's environment alone would not fit: packets and tables take only what they need.
     limit_bytes = 160 << 20
     overrides = {"fib_size": "1000", "flows": "64"} if name == "edge_router" else {}
     document = load_pipeline(str(PIPELINES / f"{name}.yaml"), overrides)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_control.py - a controller as people ask for it, and what they are told of it."""
+"""test_show_control.py - controllers on the command line, and what is shown about them."""
 
 from __future__ import annotations
 

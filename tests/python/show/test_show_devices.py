@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_show_devices.py - modules on devices and plans, as people see them."""
+"""test_show_devices.py - the view of modules on devices and of plans."""
 
 from __future__ import annotations
 

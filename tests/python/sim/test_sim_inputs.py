@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_sim_inputs.py - machines, costs and traffic of a simulation: what they say and how they fail."""
+"""test_sim_inputs.py - machines, costs and traffic of a simulation: their content and mistakes."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ generators:
     assert both.where("generators[0]") == "t.yaml:5"
     assert both.where("generators[1].params.order") == "t.yaml:4"
     assert both.where("modules.in") == document.where("modules.in")
-    # As what reads traffic calls them: the daemon, and the simulator.
+    # The names that the daemon and the simulator use when they read traffic.
     assert both.where("generators.load.flows[0]") == "t.yaml:7"
     assert both.where("simulation.traffic.new") == "t.yaml:2"
     assert document.where("generators[0].params.arrivals") == "p.yaml:3"

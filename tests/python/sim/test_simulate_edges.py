@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where simulations end, lose packets, or are asked for what cannot be."""
+"""Edge cases of simulations: how they end, lost packets, and invalid requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from batchplane.sim.simulation import Simulation
 pytestmark = needs_daemon_and_extension
 
 SHORT = ("-d", "5ms")
-# Buffers that nothing but a limit long after the end would empty.
+# Buffers that only an age limit long after the end would empty.
 HELD = """\
 name: held
 engine: {idle: hold, stranding_limit: 1ms}
