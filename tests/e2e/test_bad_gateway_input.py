@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_bad_gateway_input.py - mistakes in rules and tables of gateway modules: `check` tells each
-with its place and a remedy, and ends with exit code 2.
+"""test_bad_gateway_input.py - mistakes in rules and tables of gateway modules: `check` reports each
+with its position and a fix, and ends with exit code 2.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_control.py - controllers on the real daemon: chosen, switched under load, asked why."""
+"""test_control.py - controllers on the real daemon: chosen, switched under load, explained."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ CONTROLLERS = ("max", "full", "optimal", "onoff", "feasdir", "full+age", "fixed(
 
 @pytest.fixture
 def gateway(batchplane: Commands) -> Commands:
-    """A gateway under full load, and the controller `optimal` on it."""
+    """A gateway at full load with the controller `optimal`."""
     batchplane.good("start", "gateway", *LOAD, "--controller", "optimal", "--slo", "*=2ms")
     return batchplane
 
 
 def wait_for_steps(commands: Commands, count: int) -> None:
-    """So many steps since the controller was chosen."""
+    """Waits for that many steps since the controller was chosen."""
     wait_until(lambda: control_of(commands)["steps"] >= count, f"{count} steps were made")
 
 
@@ -40,11 +40,12 @@ def test_a_run_tells_how_promises_were_kept(batchplane: Commands) -> None:
 
 
 def test_triggers_and_budgets_are_explained(gateway: Commands) -> None:
-    """What is chosen depends on the machine of the day; that it is told, and why, does not."""
+    """The choices depend on the machine; that they are reported with reasons does not."""
     wait_for_steps(gateway, 20)
 
     def explained() -> Any:
-        """What is told of a period in which packets came: a busy machine has others, too."""
+        """The explanation of a period in which packets came: a busy machine also has periods
+        without."""
         told = gateway.json("explain")
         acls = [row for row in told["modules"] if row["module"].startswith("acl")]
         return told if all(row["arrived_mean_pkts"] is not None for row in acls) else None
@@ -93,7 +94,7 @@ def test_switching_under_load_loses_nothing(gateway: Commands) -> None:
 
 
 def test_a_new_promise_is_acted_on_and_counted_anew(gateway: Commands) -> None:
-    # One nanosecond: less than the modules take by themselves, however fast the CPU.
+    # One nanosecond: shorter than the modules' own time on any CPU.
     wait_for_steps(gateway, 10)
     gateway.good("set", "slo", "flow_0_0", "1ns")
     steps = control_of(gateway)["steps"]
@@ -137,7 +138,7 @@ def test_costs_of_a_file_are_taken(batchplane: Commands, folder: Path) -> None:
 
 
 def test_demand_beyond_a_core_is_told(batchplane: Commands) -> None:
-    """A generator asks for far more than any core carries: that is seen, and not taken for less."""
+    """A generator requests far more than any core carries; the full demand is reported."""
     batchplane.good("start", "gateway", *LOAD[:3], "rate_pps=200000000", "--controller", "null")
     wait_for_steps(batchplane, 5)
     runtime = batchplane.json("show", "runtime")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_python_controller.py - controllers in Python on the real daemon: good ones, and those that
-raise, hang, answer nonsense or die."""
+"""test_python_controller.py - Python controllers on the real daemon: good ones, and ones that
+raise, hang, return nonsense or die."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Moody:
 
 @pytest.fixture
 def gateway(batchplane: Commands) -> Commands:
-    """A gateway under full load, with promises."""
+    """A gateway at full load, with SLOs."""
     batchplane.good("start", "gateway", *LOAD, "--slo", "*=5ms")
     return batchplane
 
@@ -50,7 +50,8 @@ def trigger_of(commands: Commands, module: str) -> int:
 
 
 def age_limits_ns(commands: Commands, prefix: str) -> list[int]:
-    """What the daemon sets beside the program's triggers: settings, no measured times."""
+    """The age limits that the daemon sets for the program's triggers: settings, not
+    measurements."""
     rows = commands.json("show", "buffers")["buffers"]
     return [row["age_limit_ns"] for row in rows if row["module"].startswith(prefix)]
 
@@ -74,7 +75,7 @@ def deciding(commands: Commands, *words: str) -> Iterator[subprocess.Popen[str]]
 
 
 def assert_all_is_well(commands: Commands) -> None:
-    """Traffic flows, and at the end nothing was lost."""
+    """Traffic flows, and at the end no packet is missing."""
     with commands.client("gateway") as client:
         before = in_pkts(client)
         wait_until(lambda: in_pkts(client) > before, "traffic flows")
@@ -158,7 +159,7 @@ def test_a_process_that_dies_leaves_its_last_decision(gateway: Commands, folder:
 
 
 def test_a_stopped_process_is_told(gateway: Commands, folder: Path) -> None:
-    """Its own time limit does not run then: the daemon's does."""
+    """Its own time limit does not work while it is stopped, but the daemon's does."""
     with deciding(gateway, written(folder, "steady.py", STEADY), "--limit", "100ms") as process:
         wait_until(lambda: trigger_of(gateway, "acl_0_0") == 16, "it decides")
         os.kill(process.pid, signal.SIGSTOP)

@@ -41,7 +41,7 @@ class World:
 
 
 def write_keys(folder: Path, suite: str) -> tuple[Path, Path, str]:
-    """Files of the gateway and of the other end, and a part of what is in them."""
+    """Key files of the gateway and of the other end, and a part of their content."""
     n_cipher, n_auth = KEY_BYTES[suite]
     texts = [
         " ".join(os.urandom(n).hex() for n in (n_cipher, n_auth) if n) for _direction in range(2)
@@ -109,7 +109,7 @@ def test_senders_are_told_what_fits_into_the_tunnel(world: World) -> None:
         "ping", "-n", "-c", "1", "-W", "5", "-M", "do", "-s", "1373", OTHER, is_good=False
     )
     assert "mtu" in told.lower() and "1400" in told
-    # What may be cut is, and is put together at the other end.
+    # Packets without DF are fragmented, and reassembled at the other end.
     assert "1 received" in world.site("ping", "-n", "-c", "1", "-M", "dont", "-s", "4000", OTHER)
 
 
