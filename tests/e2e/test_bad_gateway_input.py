@@ -97,7 +97,9 @@ def check(commands: Commands, folder: Path, module: str) -> Done:
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_mistakes_are_told_with_their_place(batchplane: Commands, folder: Path, name: str) -> None:
+def test_mistakes_are_reported_with_their_position(
+    batchplane: Commands, folder: Path, name: str
+) -> None:
     module, wanted = BROKEN[name]
     done = check(batchplane, folder, module)
     told = done.out + done.err

@@ -99,7 +99,7 @@ def test_broken_pipelines_do_not_start(batchplane: Commands, folder: Path, name:
     assert batchplane.pids() == []
 
 
-def test_all_mistakes_are_told_at_once(batchplane: Commands, folder: Path) -> None:
+def test_all_mistakes_are_reported_at_once(batchplane: Commands, folder: Path) -> None:
     file = folder / "x.yaml"
     text = GOOD.replace("kind: ttl", "kind: tll").replace(
         "kind: source", "kind: source, size_bytes: 20"
@@ -168,7 +168,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_wrong_words_end_with_the_right_code(batchplane: Commands, name: str) -> None:
+def test_wrong_arguments_end_with_the_right_code(batchplane: Commands, name: str) -> None:
     words, code, wanted = COMMANDS[name]
     done = batchplane.run(*words)
     assert done.code == code, done.out + done.err

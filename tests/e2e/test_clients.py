@@ -40,7 +40,7 @@ def test_killed_clients_leave_the_daemon_alone(loaded: Commands, words: list[str
     loaded.good("set", "ttl_0_0.trigger=4")
 
 
-def test_idle_clients_do_not_lock_out_those_who_ask(loaded: Commands) -> None:
+def test_idle_clients_do_not_lock_out_active_ones(loaded: Commands) -> None:
     path = str(loaded.folder / "l2l3.sock")
     with contextlib.ExitStack() as stack:
         for _ in range(80):
@@ -108,7 +108,7 @@ def test_connections_cut_in_the_middle_of_everything(loaded: Commands) -> None:
         client.set([{"what": "trigger", "module": "ttl_0_0", "trigger_pkts": 8}])
 
 
-def test_clients_that_do_not_read_slow_nobody(loaded: Commands) -> None:
+def test_clients_that_do_not_read_slow_down_nobody(loaded: Commands) -> None:
     path = str(loaded.folder / "l2l3.sock")
     request = json.dumps({"v": 1, "id": 1, "cmd": "show", "args": {"what": "all"}}).encode() + b"\n"
     with contextlib.ExitStack() as open_ones:

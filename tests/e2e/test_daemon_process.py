@@ -185,7 +185,7 @@ def test_two_daemons_live_side_by_side(daemon: Daemon, folder: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
-def test_another_user_is_refused_even_where_the_file_lets_him_in(daemon: Daemon) -> None:
+def test_another_user_is_refused_even_if_file_modes_allow_access(daemon: Daemon) -> None:
     asking = (
         "import socket, sys; s = socket.socket(socket.AF_UNIX); s.settimeout(10);"
         "s.connect(sys.argv[1]); print(s.makefile().readline())"
@@ -200,7 +200,7 @@ def test_another_user_is_refused_even_where_the_file_lets_him_in(daemon: Daemon)
     assert daemon.result("hello")["name"] == "d"
 
 
-def test_a_signal_stops_it_with_its_books_in_order(daemon: Daemon) -> None:
+def test_a_signal_stops_it_with_an_exact_balance(daemon: Daemon) -> None:
     daemon.process.send_signal(signal.SIGTERM)
     code, log = daemon.finish()
     assert code == 0, log

@@ -89,7 +89,7 @@ def keep_profile(folder: Path, monkeypatch: pytest.MonkeyPatch, **change: Any) -
     return keep_device_profile(document)
 
 
-def test_who_places_begins_with_what_was_measured_or_tells_why_not(
+def test_placement_starts_from_measured_laws_or_says_why_not(
     batchplane: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("devices", *LOAD, "placement=power")
@@ -178,7 +178,7 @@ def test_an_opencl_device_that_is_not_there(batchplane: Commands, tmp_path: Path
         ("gpu_batch=99999", "out of range"),
     ],
 )
-def test_what_cannot_be_is_told(batchplane: Commands, override: str, message: str) -> None:
+def test_invalid_devices_are_reported(batchplane: Commands, override: str, message: str) -> None:
     done = batchplane.run("check", "devices", override)
     assert done.code == 2
     assert message in done.out + done.err, done.out + done.err

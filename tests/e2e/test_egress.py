@@ -49,7 +49,7 @@ def test_shares_follow_weights_and_their_changes(overloaded: Commands) -> None:
     assert saved["rate_bps"] == 200_000_000
 
 
-def test_each_flow_is_told_with_its_share_and_rate(overloaded: Commands) -> None:
+def test_each_flow_is_shown_with_its_share_and_rate(overloaded: Commands) -> None:
     (told,) = overloaded.json("show", "egress")
     assert told["module"] == "link"
     flows = [row for row in told["rows"] if "flow" in row]

@@ -69,7 +69,7 @@ def echoed_at_home(world: World, frames: list[bytes]) -> list[bytes]:
     return raw.arriving(home, home, frames, last, MARKER)
 
 
-def test_what_two_other_hosts_say_is_not_sent_again(world: World) -> None:
+def test_traffic_between_other_hosts_is_not_forwarded(world: World) -> None:
     before = dropped(world, "not_our_mac")
     four = raw.ipv4(HOME, INTERNET, raw.UDP, raw.udp(BAD))
     seen = from_home(
@@ -94,7 +94,7 @@ def test_packets_for_one_host_in_frames_for_all_stay(world: World) -> None:
     assert dropped(world, "unicast_in_group_frame") == 2
 
 
-def test_others_macs_are_not_answered_for(world: World) -> None:
+def test_frames_for_other_macs_are_not_answered(world: World) -> None:
     source = host_mac(world, "home")
     pinged = raw.ipv4(HOME, INSIDE, raw.ICMP, raw.ping(BAD))
     back = echoed_at_home(world, [raw.ether(NOBODY, source, raw.IPV4, pinged)])
@@ -172,7 +172,7 @@ def test_inside_sources_do_not_get_in(world: World) -> None:
     assert dropped(world, "reverse_path") >= before + 2
 
 
-def test_source_routes_are_refused_and_priority_tags_are_none(world: World) -> None:
+def test_source_routes_are_dropped_and_priority_tags_ignored(world: World) -> None:
     gateway = mac(world, "lan")
     loose = bytes([131, 7, 4]) + socket.inet_aton(INTERNET) + b"\0"
     strict = bytes([137, 7, 4]) + socket.inet_aton(INTERNET) + b"\0"

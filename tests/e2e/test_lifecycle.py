@@ -82,7 +82,7 @@ def test_two_daemons_side_by_side(loaded: Commands) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_under_load_ends_it_well(
+def test_a_signal_under_load_ends_it_cleanly(
     program: Path, folder: Path, number: signal.Signals
 ) -> None:
     """Exit code 0, and the log's last balance is exact: no packet in flight is missing."""

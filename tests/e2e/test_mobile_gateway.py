@@ -173,7 +173,7 @@ def reports(world: World, kind: str) -> list[dict[str, Any]]:
     return [report for report in told if report["kind"] == kind]
 
 
-def test_who_cannot_be_reached_gets_everything_later(world: World) -> None:
+def test_an_unreachable_user_gets_all_packets_later(world: World) -> None:
     world.attach()
     assert "3 received" in ping(world)
     modify(world, {"fars": [{"id": 2, "action": "buffer"}]})
@@ -222,7 +222,7 @@ def test_a_rate_is_kept(world: World) -> None:
     assert world.row()["down_dropped_pkts"] > 0
 
 
-def test_the_path_is_answered_for(world: World) -> None:
+def test_echo_requests_and_unknown_tunnels_are_answered(world: World) -> None:
     """Echo requests get a response, unknown tunnels an error indication."""
     response = world.ask("--echo", "4660")
     assert response.hex() == "3202000600000000123400000e00"
@@ -299,7 +299,7 @@ def test_what_users_forge_is_neither_forwarded_nor_counted(world: World) -> None
         assert reason in told, (reason, told)
 
 
-def test_what_ends_behind_the_look_up_is_in_nobodys_usage(world: World) -> None:
+def test_packets_dropped_after_the_lookup_are_in_no_usage(world: World) -> None:
     ended = [ipv4(ttl=1), ipv4("10.45.0.2", ttl=1)]  # to the server, and to a user
     counted = [ipv4(), ipv4(CORE, ttl=1)]  # packets for the gateway itself need no hop limit
     world.user("python3", "-S", "-c", SEND, GATEWAY, *map(gpdu, ended + counted))

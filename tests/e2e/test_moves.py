@@ -83,7 +83,7 @@ def test_a_download_arrives_while_parts_move(
     assert not reasons & {"queue_full", "removed_by_apply"}, drops
 
 
-def test_what_is_said_of_a_move(world: World) -> None:
+def test_a_move_is_reported_saved_and_shown(world: World) -> None:
     commands = world.commands
     assert commands is not None
     done = commands.good("move", "nat", "spare_0")

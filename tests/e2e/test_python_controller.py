@@ -101,7 +101,7 @@ def test_twenty_lines_drive_the_daemon(gateway: Commands, folder: Path) -> None:
     assert_all_is_well(gateway)
 
 
-def test_a_run_with_a_controller_of_ones_own(batchplane: Commands, folder: Path) -> None:
+def test_a_run_with_your_own_controller(batchplane: Commands, folder: Path) -> None:
     file = written(folder, "steady.py", STEADY)
     done = batchplane.run(
         "run", "gateway", *LOAD, "-d", "1.5", "--slo", "*=5ms", "--controller", f"{file}:Steady",
@@ -123,7 +123,7 @@ def test_a_run_with_a_controller_of_ones_own(batchplane: Commands, folder: Path)
         ("time.sleep(60) if self.n == 5 else None", "step() did not return within 0.2 s"),
     ],
 )
-def test_a_controller_that_fails_is_told_and_its_last_good_decision_stays(
+def test_a_failing_controller_is_reported_and_its_last_good_decision_stays(
     gateway: Commands, folder: Path, mood: str, told: str
 ) -> None:
     file = written(folder, "moody.py", MOODY.format(mood=mood))
@@ -158,7 +158,7 @@ def test_a_process_that_dies_leaves_its_last_decision(gateway: Commands, folder:
     assert_all_is_well(gateway)
 
 
-def test_a_stopped_process_is_told(gateway: Commands, folder: Path) -> None:
+def test_a_stopped_process_is_reported(gateway: Commands, folder: Path) -> None:
     """Its own time limit does not work while it is stopped, but the daemon's does."""
     with deciding(gateway, written(folder, "steady.py", STEADY), "--limit", "100ms") as process:
         wait_until(lambda: trigger_of(gateway, "acl_0_0") == 16, "it decides")

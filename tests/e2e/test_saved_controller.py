@@ -60,7 +60,7 @@ def test_what_is_saved_with_a_controller_on_starts_with_it(
     batchplane.stop("gateway")
 
 
-def test_a_controller_that_cannot_be_is_told_with_its_line(
+def test_an_invalid_controller_is_reported_with_its_line(
     batchplane: Commands, folder: Path
 ) -> None:
     file = folder / "one.yaml"

@@ -46,7 +46,9 @@ def row(gateway: Commands) -> dict[str, Any]:
     return session
 
 
-def test_a_quota_ends_and_a_new_one_opens_the_way(gateway: Commands, tmp_path: Path) -> None:
+def test_traffic_stops_at_a_quota_and_resumes_with_a_new_one(
+    gateway: Commands, tmp_path: Path
+) -> None:
     # The quota comes with the session: packets that pass while a first grant is on its way to the
     # workers are not deducted from it.
     with gateway.client("mgw") as client:
@@ -79,7 +81,7 @@ def test_a_quota_ends_and_a_new_one_opens_the_way(gateway: Commands, tmp_path: P
     assert "quota_left_bytes" in shown and "quota" in shown.split("latest reports")[1]
 
 
-def test_what_was_used_is_told_when_a_session_goes(gateway: Commands, tmp_path: Path) -> None:
+def test_usage_is_reported_when_a_session_ends(gateway: Commands, tmp_path: Path) -> None:
     """The sum of a usage rule's reports equals the packets that its detection rules let pass."""
     wait_until(lambda: row(gateway)["down_pkts"] > 1000, "traffic")
     modify(gateway, tmp_path, {"volume_bytes": 50_000, "time_ns": 1_000_000_000})
@@ -100,7 +102,9 @@ def test_what_was_used_is_told_when_a_session_goes(gateway: Commands, tmp_path: 
 
 
 @pytest.mark.parametrize("urr", [{}, {"volume_bytes": 10**15}], ids=["counted", "watched"])
-def test_a_packet_is_told_under_one_usage_rule_only(gateway: Commands, urr: dict[str, Any]) -> None:
+def test_a_packet_is_counted_under_one_usage_rule_only(
+    gateway: Commands, urr: dict[str, Any]
+) -> None:
     """Detection rules change their usage rule under load: no packet is counted under both."""
     with gateway.client("mgw") as client:
         listed = client.module("decap", "list", {"seid": 1, "rules": True})

@@ -135,7 +135,7 @@ for sequence in range(10**6, 10**6 + 50):
     test_pings_of_every_size_come_back(world)
 
 
-def test_keys_are_told_to_nobody(world: World) -> None:
+def test_keys_are_never_disclosed(world: World) -> None:
     told = [
         world.commands.good(*words)
         for words in (

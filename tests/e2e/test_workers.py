@@ -44,7 +44,9 @@ def test_apply_tells_which_modules_moved(batchplane: Commands, folder: Path) -> 
     assert_balanced(batchplane.stop("cut")["balance"])
 
 
-def test_every_snapshot_sums_up_while_workers_hand_on(batchplane: Commands, folder: Path) -> None:
+def test_every_snapshot_balances_while_workers_hand_packets_on(
+    batchplane: Commands, folder: Path
+) -> None:
     batchplane.good("start", cut(folder, "cut", "w0", "w1"))
     with batchplane.client("cut") as client:
         for _ in range(300):

@@ -364,7 +364,7 @@ def test_each_command_is_found_in_its_module(home: str) -> None:
     assert tuple(command.commands) == HOMES[home]
 
 
-def test_what_asks_a_daemon_does_not_load_the_language() -> None:
+def test_commands_that_query_a_daemon_do_not_load_the_language() -> None:
     """A command loads only what it needs."""
     asked = "import sys; from batchplane.cli.app import make_app; make_app(['daemons', 'show']); "
     told = "print([name for name in sys.modules if name.startswith('batchplane.lang.schema')])"

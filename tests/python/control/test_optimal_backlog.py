@@ -26,7 +26,7 @@ MIN_BATCH_PKTS = 20.0
 @pytest.mark.parametrize(
     ("controller", "execution"), [("optimal", "run_to_completion"), ("wfq", "wfq")]
 )
-def test_promises_are_kept_once_a_backlog_is_gone(controller: str, execution: str) -> None:
+def test_slos_are_met_once_a_backlog_is_gone(controller: str, execution: str) -> None:
     spec = prepare(
         "tree",
         costs="prior",

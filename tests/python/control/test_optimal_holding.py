@@ -50,7 +50,7 @@ def rate(controller: str, hold_ns: float, began: str = "") -> float:
 
 @pytest.mark.parametrize("began", ["null", "max"])
 @pytest.mark.parametrize("hold_ns", [0.0, 4.0, 12.0])
-def test_it_is_as_fast_as_the_better_of_both(hold_ns: float, began: str) -> None:
+def test_optimal_is_as_fast_as_the_better_of_null_and_max(hold_ns: float, began: str) -> None:
     better = max(rate("null", hold_ns), rate("max", hold_ns))
     assert rate("optimal", hold_ns, began) >= MIN_OF_BETTER * better
 

@@ -103,7 +103,7 @@ def run(name: str, load: float, slo: float, controller: str) -> tuple[float, flo
         ("gateway(64)", 0.8, 0.5, "fixed(8)"),
     ],
 )
-def test_promises_that_fixed_triggers_keep_are_kept(
+def test_slos_that_fixed_triggers_meet_are_met(
     name: str, load: float, slo: float, fixed: str
 ) -> None:
     assert run(name, load, slo, "null")[1] == 1
@@ -117,7 +117,7 @@ def test_promises_that_fixed_triggers_keep_are_kept(
     ("name", "load"),
     [("tree of 16", 0.8), ("one heavy leaf of 8", 0.8), ("one heavy leaf of 8", 0.9)],
 )
-def test_what_comes_is_carried_where_no_triggers_keep_the_promises(name: str, load: float) -> None:
+def test_the_load_is_carried_if_no_triggers_meet_the_slos(name: str, load: float) -> None:
     assert run(name, load, 0.5, "null")[0] < 0.6
     carried, violated, last = run(name, load, 0.5, "optimal")
     assert violated == 1, "or this case belongs to the test above"

@@ -92,11 +92,11 @@ CASES = [
 
 
 @pytest.mark.parametrize(("pipeline", "costs", "is_script"), CASES)
-def test_promise_over_some_periods(pipeline: str, costs: str, is_script: bool) -> None:
+def test_slos_are_met_over_some_periods(pipeline: str, costs: str, is_script: bool) -> None:
     check(pipeline, costs, is_script, FEW_PERIODS)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("pipeline", "costs", "is_script"), CASES)
-def test_promise_over_many_periods(pipeline: str, costs: str, is_script: bool) -> None:
+def test_slos_are_met_over_many_periods(pipeline: str, costs: str, is_script: bool) -> None:
     check(pipeline, costs, is_script, MANY_PERIODS)

@@ -86,7 +86,7 @@ def undisturbed() -> float:
 
 
 @pytest.mark.parametrize("holes", HOLES)
-def test_holes_cost_little_more_than_their_time(holes: str) -> None:
+def test_gaps_cost_little_more_than_their_time(holes: str) -> None:
     rate, violated, used = run(HOLES[holes])
     assert rate >= MIN_RATE * undisturbed()
     assert violated <= MAX_VIOLATED
@@ -103,7 +103,7 @@ LULL_VIOLATED = 0.03  # of periods; it was 0.065 when the controller started afr
 
 
 @pytest.mark.parametrize("lulls", LULLS)
-def test_what_was_learnt_outlasts_lulls(lulls: str) -> None:
+def test_knowledge_outlasts_lulls(lulls: str) -> None:
     _, violated, _ = run(HOLES["one per cent"], LULLS[lulls])
     assert violated <= LULL_VIOLATED
 

@@ -193,7 +193,7 @@ def test_both_write_the_same_model(is_saturated: bool) -> None:
         assert ours["delay_ns"] == pytest.approx(theirs["delay_ns"])
 
 
-def test_programs_that_are_none() -> None:
+def test_invalid_programs() -> None:
     native = load_native()
     program = random_program(1, False, 1)
     with pytest.raises(ValueError, match="as many triggers as modules"):

@@ -85,7 +85,7 @@ def test_forms_of_a_decision() -> None:
         ({"acl_0": {"trigger_pkts": 1, "age_limit_ns": -5}}, "the age limit of 'acl_0' is -5, expected 0 to 1000000000000000"),
     ],
 )  # fmt: skip
-def test_nonsense_is_told(answer: Any, message: str) -> None:
+def test_nonsense_is_reported(answer: Any, message: str) -> None:
     with pytest.raises(Nonsense) as refused:
         plain_decision(answer, MODEL)
     assert str(refused.value) == message
@@ -138,7 +138,7 @@ class Sleeper:
         threading.Event().wait(60)
 
 
-def test_a_step_that_hangs_is_interrupted_and_told() -> None:
+def test_a_step_that_hangs_is_interrupted_and_reported() -> None:
     guard = GuardedController(Sleeper(2), MODEL, limit_s=60)
     assert guard.decide({}, 10) == {"changes": [change(1, 1)]}
     assert guard.decide({}, 20) is None
@@ -152,7 +152,7 @@ def test_a_step_that_hangs_is_interrupted_and_told() -> None:
     assert not guard.is_given_up
 
 
-def test_a_controller_that_goes_on_hanging_is_asked_no_more() -> None:
+def test_a_controller_that_keeps_hanging_is_no_longer_called() -> None:
     sleeper = Sleeper(*range(1, 100))
     guard = GuardedController(sleeper, MODEL, limit_s=60)
     assert [guard.decide({}, i) for i in range(6)] == [None] * 6

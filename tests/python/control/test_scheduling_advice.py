@@ -21,7 +21,7 @@ ON = {"mode": "wfq", "backpressure": "on"}
 
 
 @pytest.mark.parametrize("execution", ["wfq", {"mode": "wfq"}, OFF, {**OFF, "queue_pkts": 128}])
-def test_queues_that_drop_are_told(execution: Any) -> None:
+def test_queues_that_drop_get_advice(execution: Any) -> None:
     line = advice("wfq", pipeline(execution))
     assert line.startswith("controller 'wfq' takes the polled rate")
     assert "(engine: backpressure is off)" in line
@@ -31,7 +31,7 @@ def test_queues_that_drop_are_told(execution: Any) -> None:
 @pytest.mark.parametrize(
     "execution", [None, "run_to_completion", ON, {**ON, "backpressure": "early_drop"}]
 )
-def test_queues_that_do_not_are_not(execution: Any) -> None:
+def test_queues_that_do_not_drop_get_none(execution: Any) -> None:
     assert advice("wfq", pipeline(execution)) == ""
 
 

@@ -163,7 +163,7 @@ def test_given_costs_need_only_a_kind() -> None:
     assert found.loop["empty_poll_ns"] > 0, "the engine's own costs come from the built-in ones"
 
 
-def test_another_machine_is_told() -> None:
+def test_another_machine_is_reported() -> None:
     found = resolve(pipeline(t="ttl"), costs_from(document(entry("t", "ttl"), cpu="Old CPU")))
     assert "another machine: Old CPU" in found.warnings[0].line()
     assert found.warnings[0].is_warning
@@ -228,7 +228,7 @@ def test_bad_heads(change: dict[str, Any], expected: str) -> None:
     assert expected in errors_of({**document(), **change})[0]
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_invalid_files(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no such costs file.*batchplane profile"):
         load_costs(tmp_path / "none.json")
     broken = tmp_path / "broken.json"
@@ -340,9 +340,7 @@ def test_profiles_are_kept_by_pipeline(tmp_path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == [path.name], "no temporary file is left"
 
 
-def test_what_cannot_be_used_counts_as_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unusable_profiles_count_as_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     env = {"XDG_CACHE_HOME": str(tmp_path)}
     mine = pipeline(a="ttl")
     keep_costs(mine, document(entry("a", "ttl"), version=9), env)
@@ -355,7 +353,7 @@ def test_what_cannot_be_used_counts_as_none(
     assert cache_path(mine, CPU, env) != cache_path(mine, "Other CPU", env)
 
 
-def test_why_a_profile_is_of_no_use_is_told(
+def test_the_reason_for_an_unusable_profile_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = {"XDG_CACHE_HOME": str(tmp_path)}

@@ -194,7 +194,7 @@ def test_a_gpu_is_found_by_a_part_of_its_name_or_by_its_number() -> None:
     assert found == ["cuda0", "cuda0", "cuda0", "cuda1", "", ""]
 
 
-def test_profiles_of_elsewhere_are_refused_in_one_line(tmp_path: Path) -> None:
+def test_profiles_of_other_machines_are_refused_in_one_line(tmp_path: Path) -> None:
     env = {"XDG_CACHE_HOME": str(tmp_path)}
     for change, reason in (
         ({"cpu": "Z80"}, "is from another machine (Z80)"),
@@ -218,7 +218,7 @@ def test_profiles_of_elsewhere_are_refused_in_one_line(tmp_path: Path) -> None:
         ({"laws": [{"kind": "dpi", "on": "cores", "batch_ns": -1}]}, "a law has batch_ns"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_told(change: dict[str, Any], message: str) -> None:
+def test_mistakes_in_a_file_are_reported(change: dict[str, Any], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         device_profile_from({**measured(), **change}, "devices.json")
 
@@ -231,7 +231,7 @@ def test_what_is_wrong_with_a_file_is_told(change: dict[str, Any], message: str)
         (["--devices", "ttl"], "'ttl' can run on no device"),
     ],
 )
-def test_wrong_words_end_in_one_line(
+def test_wrong_arguments_end_in_one_line(
     words: list[str],
     message: str,
     environment: Path,
@@ -253,7 +253,7 @@ def test_without_a_daemon_nothing_is_measured(
 
 
 @needs_daemon
-def test_the_daemon_measures_what_there_is(tmp_path: Path) -> None:
+def test_the_daemon_measures_the_devices_here(tmp_path: Path) -> None:
     from batchplane.profile.device_measure import find_devices, measure_with_daemon
 
     options = DeviceOptions((64, 576), (1, 8), 0.5, 8, 576)

@@ -73,7 +73,7 @@ def test_two_files_may_not_measure_one_kind(folder: Path) -> None:
     assert "'ttl' is measured in ttl_profile.yaml already" in str(caught.value)
 
 
-def test_a_kind_that_says_why_it_is_not_measured_is_told_so(folder: Path) -> None:
+def test_a_kind_without_a_setup_is_refused_with_its_reason(folder: Path) -> None:
     write(folder / "ip" / "ttl_profile.yaml", "# without wonder: it costs nothing\n" + SETUP)
     with pytest.raises(BadInput) as caught:
         profile_kinds(("wonder",))

@@ -66,7 +66,7 @@ def test_refusals_hold_every_error(serve: Serve) -> None:
     assert caught.value.exit_code == 1
 
 
-def test_late_answers_are_passed_over(serve: Serve) -> None:
+def test_late_answers_are_skipped(serve: Serve) -> None:
     def script(number: int, line: bytes) -> list[bytes]:
         if number == 0:
             return []

@@ -174,7 +174,7 @@ def test_run_dir_choices(tmp_path: Path) -> None:
         run_dir({"BATCHPLANE_RUN_DIR": str(tmp_path / "file" / "x")})
 
 
-def test_the_last_words_are_heard(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_log_lines_are_read(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A refusal that reaches the log between two looks at it, just before the process ends."""
     log = environment / "demo.log"
     log.write_text("EAL: lines of a library come first\n")

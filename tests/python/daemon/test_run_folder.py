@@ -117,7 +117,7 @@ def _answering(folder: Path, name: str, answer: bytes) -> socket.socket:
     return listener
 
 
-def test_odd_files_and_dead_daemons_are_in_nobodys_way(started: Path, tmp_path: Path) -> None:
+def test_odd_files_and_dead_daemons_do_no_harm(started: Path, tmp_path: Path) -> None:
     (started / "folder.sock").mkdir()
     (started / "folder.sock" / "x").touch()
     (started / "file.sock").write_text("no socket")

@@ -25,7 +25,7 @@ def _first(**params: str) -> Admitted:
     return rows[0]
 
 
-def test_what_is_left_for_the_graph_is_told() -> None:
+def test_the_budget_left_for_the_graph_is_reported() -> None:
     row = _first()
     assert row.is_kept
     assert row.share_bps == pytest.approx(1e9 * 8 / 33)
@@ -34,7 +34,7 @@ def test_what_is_left_for_the_graph_is_told() -> None:
     assert re.search(r"tenant_0: SLO 200us = graph .* \+ link at most .*are left", row.line())
 
 
-def test_a_flow_that_sends_more_than_its_share_is_told_the_weight_that_would_do() -> None:
+def test_a_flow_beyond_its_share_gets_the_weight_that_would_do() -> None:
     row = _first(weight="1")
     assert not row.is_kept
     assert "more than its share of the link" in row.line()
@@ -46,13 +46,13 @@ def test_a_flow_that_sends_more_than_its_share_is_told_the_weight_that_would_do(
     assert not less.is_kept or less.bound_ns > 0.5 * (less.slo_ns - less.graph_ns)
 
 
-def test_a_promise_that_no_weight_keeps_is_told() -> None:
+def test_an_slo_that_no_weight_meets_is_reported() -> None:
     row = _first(slo="20us")
     assert not row.is_kept
     assert "no weights would do" in row.line()
 
 
-def test_without_a_scheduler_nothing_is_said() -> None:
+def test_without_a_scheduler_nothing_is_reported() -> None:
     assert admission(load_pipeline("gateway"), find_program()) == []
 
 
@@ -138,7 +138,7 @@ def test_bounds_are_worked_out_once_for_all_flows_of_a_scheduler(
     assert len(asked) == 1
 
 
-def test_flows_that_go_the_same_way_are_one_row() -> None:
+def test_flows_with_the_same_route_are_one_row() -> None:
     params = {"real": "1", "shape": "1", "sessions": "40"}
     document = load_pipeline("mgw", params)
     grouped = probe_grouped(document, find_program())

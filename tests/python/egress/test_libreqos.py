@@ -98,7 +98,7 @@ def test_trees_hold_places_and_circuits(make: Make, tmp_path: Path) -> None:
     }
 
 
-def test_what_cannot_be_kept_is_told(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+def test_overbooked_minima_are_reported(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
     assert make() == 0
     said = capsys.readouterr().err
     assert "download: minima of its circuits add up to 124 Mbit/s" in said

@@ -147,7 +147,7 @@ def test_finished_cases_are_not_run_again(tmp_path: Path, monkeypatch: pytest.Mo
     assert (again.store.made, again.store.reused) == (0, 2)
 
 
-def test_what_decides_a_result_decides_its_hash() -> None:
+def test_everything_that_determines_a_result_changes_its_hash() -> None:
     case = tree()
     others = [
         tree(seed=2),
@@ -231,7 +231,7 @@ def test_a_second_interrupt_does_not_end_what_is_told_of_the_first(
     assert "interrupted: 0 runs are kept" in told.file.getvalue()
 
 
-def test_processes_give_what_one_gives_and_their_mistakes_are_told(tmp_path: Path) -> None:
+def test_processes_give_the_same_results_and_report_mistakes(tmp_path: Path) -> None:
     cases = [tree("null"), tree("fixed(8)"), tree("max")]
     assert runner(tmp_path / "two", 2).run(cases) == runner(tmp_path / "one", 1).run(cases)
     with pytest.raises(RunFailed, match=r"^wrong: .*no controller 'maximal'"):
@@ -316,7 +316,7 @@ def test_the_command_writes_data_figures_and_verdicts(
         (("fig2", "--write", "/no/such/page.md"), "there is no folder '/no/such'"),
     ],
 )
-def test_bad_words_are_told_before_anything_runs(
+def test_bad_arguments_are_reported_before_anything_runs(
     words: tuple[str, ...],
     message: str,
     tmp_path: Path,

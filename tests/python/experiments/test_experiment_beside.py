@@ -185,7 +185,7 @@ def test_rates_beside_the_original() -> None:
     assert different(outcome) == []
 
 
-def test_slow_or_late_rates_are_told() -> None:
+def test_slow_or_late_rates_are_reported() -> None:
     def slow(case: Case) -> dict[str, Any]:
         if case.controller == "optimal":
             return {**good_rates(case), "rate_pps": 3e6, "violated_ratio": 0.1}
@@ -235,7 +235,7 @@ def test_the_curve_goes_down_to_what_null_needs() -> None:
     assert different(outcome) == []
 
 
-def test_a_late_controller_is_no_rival_and_a_late_one_of_ours_is_told() -> None:
+def test_a_late_controller_is_not_compared_and_a_late_one_of_ours_is_reported() -> None:
     def late(case: Case) -> dict[str, Any]:
         found = curve(case)
         if case.controller == "optimal":

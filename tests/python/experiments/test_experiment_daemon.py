@@ -73,13 +73,13 @@ def test_excess_is_the_mean_over_late_periods_of_all_flows() -> None:
     assert found["excess_max_ratio"] == pytest.approx(0.5)
 
 
-def test_counts_that_began_anew_are_taken_whole() -> None:
+def test_counters_that_were_reset_are_taken_whole() -> None:
     first = shown(counts(0, 0, 0, 0), promise("a", quiet_periods=90, period_delay_mean_ns=9e4))
     last = shown(counts(20, 0, 20, 0), promise("a", quiet_periods=20, period_delay_mean_ns=2e4))
     assert kept_promises(first, last)["delay_mean_of_periods_ns"] == pytest.approx(2e4)
 
 
-def test_without_a_quiet_period_nothing_is_said_of_violations() -> None:
+def test_without_a_quiet_period_no_violations_are_reported() -> None:
     first, last = (shown(counts(n, n, 0, 0), promise("a")) for n in (0, 10))
     found = kept_promises(first, last)
     assert found["violated_ratio"] is None
@@ -237,7 +237,7 @@ def test_measured_results_are_kept_apart_and_disturbed_ones_not_at_all(
     assert Runner(Store(tmp_path), 1, bar).run(cases) == simulated
 
 
-def test_what_was_disturbed_is_told(tmp_path: Path) -> None:
+def test_disturbed_runs_are_reported(tmp_path: Path) -> None:
     runner = Runner(Store(tmp_path), 1, make_bar(Console(file=io.StringIO())))
     runner.disturbed += ["a/1", "a/2", "b/1", "b/2"]
     line = disturbed_line(runner)

@@ -61,7 +61,7 @@ def test_each_claim_can_fail() -> None:
         assert verdicts(changed)[position] == "different", (mode, key)
 
 
-def test_the_reason_of_a_broken_promise_is_of_the_worst_case() -> None:
+def test_the_reason_for_a_broken_slo_is_of_the_worst_case() -> None:
     changed = rows()
     worst = [entry for entry in changed if entry["mode"] == "WFQ, explicit"][-1]
     worst |= {"violated_ratio": 0.3, "batch_mean_pkts": 5.0, "rate_pps": 0.98e6}

@@ -153,7 +153,7 @@ def test_a_full_disk_is_one_line_and_what_was_kept_stays(
 
 
 @needs_extension
-def test_a_damaged_result_is_told_and_made_again(
+def test_a_damaged_result_is_reported_and_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BATCHPLANE_DAEMON", str(tmp_path / "none"))

@@ -76,7 +76,7 @@ def test_more_than_the_capacity_is_not_served() -> None:
     assert solve(two(0.6 * most_pps), LONG_EFFORT)["outcome"]["served"] < 0.999
 
 
-def test_unknown_names_are_told() -> None:
+def test_unknown_names_are_refused() -> None:
     with pytest.raises(BadInput, match="nobody is called"):
         run(two(1.0), "wizard")
     with pytest.raises(KeyError):

@@ -73,7 +73,7 @@ def test_every_packet_leaves_at_the_end() -> None:
     assert balance["held_pkts"] == balance["dropped_pkts"] == 0
 
 
-def test_an_unknown_run_order_is_told() -> None:
+def test_an_unknown_run_order_is_refused() -> None:
     with pytest.raises(BadInput, match="not a run order"):
         robot("edf")
 

@@ -301,7 +301,7 @@ def test_same_path_twice(kinds: Kinds) -> None:
     ]
 
 
-def test_a_broken_module_is_not_told_twice(kinds: Kinds) -> None:
+def test_a_broken_module_is_not_reported_twice(kinds: Kinds) -> None:
     assert found(GOOD.replace("{kind: ttl}", "{trigger: 8}"), kinds) == [
         "p.yaml:3: modules.ttl: 'kind' is missing (add kind: ...; `batchplane modules` lists them)"
     ]
@@ -316,7 +316,7 @@ def test_all_mistakes_at_once_in_file_order(kinds: Kinds) -> None:
     assert [line.split(":")[1] for line in found(text, kinds)] == ["2", "3", "8"]
 
 
-def test_what_a_repeat_makes_again_is_told_once(kinds: Kinds) -> None:
+def test_repeated_mistakes_are_reported_once(kinds: Kinds) -> None:
     text = """\
 modules: {in: {kind: source}, pick: {kind: lookup}}
 connect: [in -> pick]

@@ -46,7 +46,7 @@ def document(**device: Any) -> Document:
 
 
 @pytest.mark.parametrize(("device", "line"), WRONG)
-def test_what_cannot_be_is_told_in_a_line(device: dict[str, Any], line: str) -> None:
+def test_invalid_devices_are_reported_in_a_line(device: dict[str, Any], line: str) -> None:
     (problem,) = device_problems(document(**device))
     assert line in problem.line()
 
@@ -58,7 +58,7 @@ def test_a_simulation_is_refused(device: dict[str, Any]) -> None:
         load_document(document(**device), {}, Kinds())
 
 
-def test_what_can_be_is_not_told() -> None:
+def test_valid_devices_are_not_reported() -> None:
     for kind in DEVICE_PARAMS:
         assert device_problems(document(kind=kind)) == []
 

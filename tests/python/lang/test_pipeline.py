@@ -77,7 +77,7 @@ def test_builder_knows_its_lines() -> None:
     assert places["edges[2]"] == f"{__file__}:{first + 8}"
 
 
-def test_builder_refuses_doubles_and_bad_durations() -> None:
+def test_builder_refuses_duplicates_and_bad_durations() -> None:
     p = Pipeline("x")
     p.module("a", "ttl")
     with pytest.raises(BadInput, match="'a' exists already"):

@@ -164,7 +164,7 @@ def test_a_picture(
     assert path.read_text().count("<path") > 20
 
 
-def test_an_slo_that_cannot_be_kept_is_told_with_its_term_and_a_way_out(
+def test_an_slo_that_cannot_be_met_is_reported_with_its_term_and_a_remedy(
     file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, out, err = run(monkeypatch, capsys, file, "--slo", "12us")

@@ -166,7 +166,7 @@ PIPELINE: dict[str, Any] = {
 }
 
 
-def test_a_pipeline_becomes_a_question() -> None:
+def test_a_pipeline_becomes_a_placement_problem() -> None:
     shares = {"a": 1.0, "b": 0.5}
     sizes = {"a": 300.0, "b": 400.0}
     case, told = make_case(
@@ -223,13 +223,13 @@ def test_the_command_tells_sets_and_what_a_card_buys(
         {"laws": [{**profile()["laws"][0], "feed": 5}]},
     ],
 )  # fmt: skip
-def test_a_profile_that_is_not_whole_is_told(edit: dict[str, Any]) -> None:
+def test_an_incomplete_profile_is_reported(edit: dict[str, Any]) -> None:
     with pytest.raises(BadInput, match="profile of devices"):
         device_profile_from({**profile(), **edit})
 
 
 @needs_daemon_and_extension
-def test_a_saved_profile_of_elsewhere_is_one_line(
+def test_a_saved_profile_of_another_machine_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -221,7 +221,7 @@ CHECKS = [
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_what_a_document_names_is_there(document: Path) -> None:
+def test_names_in_documents_exist(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
     assert [name for check in CHECKS for name in check(text)] == []
 
@@ -268,5 +268,5 @@ def test_comments_name_files_that_are_there() -> None:
         ("`build/test_nothing`", "test_nothing"),
     ],
 )
-def test_a_name_of_nothing_is_found(text: str, bad: str) -> None:
+def test_a_name_that_does_not_exist_is_found(text: str, bad: str) -> None:
     assert [name for check in CHECKS for name in check(text)] == [bad]

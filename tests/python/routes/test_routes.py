@@ -297,7 +297,9 @@ def test_flows_of_the_same_name_give_the_gates(tmp_path: Path, no_program: None)
     }
 
 
-def test_named_flows_go_before_those_of_the_same_name(tmp_path: Path, no_program: None) -> None:
+def test_named_flows_take_precedence_over_those_of_the_same_name(
+    tmp_path: Path, no_program: None
+) -> None:
     found = resolve_routes(declared(tmp_path), assignments={"load": {"up": "down_1"}})
     assert found["load"][0] == {"name": "up", "gates": {"pick": 4, "b": "drop"}}
 
@@ -307,7 +309,7 @@ def test_blind_splits_alone_need_no_declared_flow(no_program: None) -> None:
     assert resolve_routes(document) == {"load": [{"name": "flow 0", "gates": {}}]}
 
 
-def test_what_is_not_known_says_what_to_do(tmp_path: Path, no_program: None) -> None:
+def test_unknown_routes_say_what_to_do(tmp_path: Path, no_program: None) -> None:
     text = DECLARED.replace("{name: up},", "{name: aside},")
     with pytest.raises(BadInput) as error:
         resolve_routes(declared(tmp_path, text))
@@ -327,7 +329,7 @@ def test_what_is_not_known_says_what_to_do(tmp_path: Path, no_program: None) -> 
     ]
 
 
-def test_paths_that_are_no_ways_are_told(tmp_path: Path, no_program: None) -> None:
+def test_paths_that_do_not_exist_are_reported(tmp_path: Path, no_program: None) -> None:
     several = DECLARED.replace('[in, "pick:0", a, x]', "[in, x]")
     with pytest.raises(BadInput, match="more than one way leads from 'in' to 'x'"):
         resolve_routes(declared(tmp_path, several))

@@ -69,7 +69,7 @@ def test_of_many_the_worst_are_told_with_their_parents() -> None:
     assert "the worst of 100500 nodes and 400000 flows" in shown
 
 
-def test_what_went_and_came_again_carries_nothing_less_than_nothing() -> None:
+def test_a_flow_that_returns_has_no_negative_rate() -> None:
     before, now = status(10**9, 5_000_000), status(2 * 10**9, 0)
     now["rows"].append(row(10, 1, 100, flow=10, share=0.5))
     rows = with_rates(before, now)["rows"]

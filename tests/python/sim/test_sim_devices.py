@@ -88,7 +88,7 @@ def test_a_law_is_the_pipelines_or_measured_or_that_of_the_worker_and_the_way() 
 
 
 @pytest.mark.parametrize(("device", "kind"), [("bare", "simulated"), ("ocl", "opencl")])
-def test_what_nobody_knows_is_refused_in_one_line(device: str, kind: str) -> None:
+def test_unknown_laws_are_refused_in_one_line(device: str, kind: str) -> None:
     known = {device: {"kind": kind, "params": {}}}
     with pytest.raises(BadInput) as error:
         prepare(pipeline(device, devices=known), costs=COSTS)

@@ -89,7 +89,7 @@ def test_a_part_can_be_elsewhere_from_the_start(pipeline: Path) -> None:
         ({"a": "w1", "bb": "w1"}, "there is no module 'bb'"),
     ],
 )
-def test_moves_that_cannot_be(pipeline: Path, parts: dict[str, str], told: str) -> None:
+def test_invalid_moves(pipeline: Path, parts: dict[str, str], told: str) -> None:
     sim = Simulation(pipeline)
     with pytest.raises(BadInput, match=told):
         sim.move(parts)
@@ -136,7 +136,7 @@ class Confused:
         return {"changes": [], "moves": {"b": "w7"}}
 
 
-def test_a_move_that_cannot_be_is_a_fault(pipeline: Path) -> None:
+def test_an_invalid_move_is_a_fault(pipeline: Path) -> None:
     result = Simulation(pipeline).run("2ms", controller=Confused(), period="1ms")
     assert "there is no worker 'w7'" in result.faults[0].message
 

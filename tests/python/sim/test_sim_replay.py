@@ -141,7 +141,7 @@ def test_lists_and_columns_give_the_same(file: str, tmp_path: Path) -> None:
         ("time_ns", 4, 1, "packet 4 of the trace is earlier than the one before"),
     ],
 )
-def test_columns_that_cannot_be(
+def test_invalid_columns(
     key: str, i: int, value: int, words: str, file: str, tmp_path: Path
 ) -> None:
     inputs = prepare(file, capture(tmp_path, 10, 1000), COSTS)

@@ -279,7 +279,7 @@ events:
     assert len(result.events) == 3
 
 
-def test_stalls_and_costs_that_drift_are_felt(file: str, tmp_path: Path) -> None:
+def test_stalls_and_drifting_costs_have_an_effect(file: str, tmp_path: Path) -> None:
     scenario = tmp_path / "s.yaml"
     scenario.write_text(
         "events:\n  - {at: 15ms, stall: w0, for: 300us}\n  - {at: 25ms, cost: 'nf_*', times: 2}\n"
@@ -292,7 +292,7 @@ def test_stalls_and_costs_that_drift_are_felt(file: str, tmp_path: Path) -> None
     assert busy[40_000_000] > busy[10_000_000]
 
 
-def test_holes_of_the_generators_are_felt(file: str) -> None:
+def test_gaps_of_the_generators_have_an_effect(file: str) -> None:
     machine = batchplane.Machine(
         generator_stall_rate_per_s=500, generator_stall_lengths_ns=(200_000,)
     )

@@ -101,7 +101,7 @@ def test_a_trigger_above_the_batch_size_is_bad_input(
         sim.show("nix")
 
 
-def test_an_event_that_cannot_be_is_passed_over(tmp_path: Path) -> None:
+def test_an_invalid_event_is_skipped(tmp_path: Path) -> None:
     scenario = tmp_path / "s.yaml"
     scenario.write_text(
         "events:\n  - {at: 1ms, set: ['nf_0.trigger=99']}\n  - {at: 2ms, set: ['nf_0.trigger=8']}\n"

@@ -79,7 +79,7 @@ def run_batches(meter: Meter, start_ns: int, *times_ns: int) -> dict[str, Any]:
     return meter.close(start_ns + 10_000)
 
 
-def test_a_batch_that_takes_far_longer_than_others_fell_into_a_hole() -> None:
+def test_a_batch_that_takes_far_longer_than_others_was_interrupted() -> None:
     meter = Meter(MODEL)
     # The model says 46 ns and batches take twice that, which is not a gap.
     assert column(run_batches(meter, 0, 92, 90, 92), "gaps", "tasks") == [0]
@@ -121,7 +121,7 @@ def test_delays_by_percentile_and_by_parts_of_the_slo() -> None:
     assert meter.close(2000)["flows"]["late_pkts"] == [1]
 
 
-def test_what_cannot_have_been() -> None:
+def test_impossible_events_are_refused() -> None:
     meter = Meter(MODEL)
     meter.entered("a", 2)
     with pytest.raises(BadInput, match=r"3 items of 'a' cannot run: it holds fewer"):

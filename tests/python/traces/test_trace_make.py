@@ -219,7 +219,7 @@ def test_a_disk_that_fills_leaves_no_part(tmp_path: Path, monkeypatch: pytest.Mo
     assert list(tmp_path.iterdir()) == []
 
 
-def test_models_that_cannot_be_are_told_together() -> None:
+def test_mistakes_in_a_model_are_reported_together() -> None:
     with pytest.raises(BadInput) as error:
         checked(TraceModel(packets=0, burstiness=float("nan"), session_mean_bytes=10))
     assert len(error.value.problems) == 3
