@@ -114,7 +114,7 @@ def test_a_simulated_device_like_one_that_was_measured(kinds: Kinds) -> None:
     p.device("gpu", "simulated", like="h200", idle_w=7, laws=own_laws)
     assert p.to_json()["devices"]["gpu"]["params"] == params
     for like in ("h20", "200"):
-        # Its laws are then replaced, so that they are not reported as missing too.
+        # Its laws are those of another then, so that nobody misses them as well.
         document = load(text.replace("h200", like).replace(laws, ""), kinds)
         (problem,) = document.problems
         assert problem.line().startswith(
