@@ -46,7 +46,7 @@ class World:
 
 
 def write_keys(folder: Path, suite: str) -> tuple[Path, Path, str]:
-    """Files of the gateway and of the other end, and a part of what is in them."""
+    """Key files of the gateway and of the other end, and a part of their content."""
     n_cipher, n_auth = KEY_BYTES[suite]
     texts = [
         " ".join(os.urandom(n).hex() for n in (n_cipher, n_auth) if n) for _direction in range(2)
@@ -146,7 +146,7 @@ def test_senders_are_told_what_fits_into_the_tunnel(world: World) -> None:
         "ping", "-n", "-c", "1", "-W", "5", "-M", "do", "-s", "1373", OTHER, is_good=False
     )
     assert "mtu" in told.lower() and "1400" in told
-    # What may be cut is, and is put together at the other end.
+    # Packets without DF are fragmented, and reassembled at the other end.
     assert "1 received" in world.site("ping", "-n", "-c", "1", "-M", "dont", "-s", "4000", OTHER)
 
 
@@ -172,7 +172,7 @@ for sequence in range(10**6, 10**6 + 50):
     test_pings_of_every_size_come_back(world)
 
 
-def test_keys_are_told_to_nobody(world: World) -> None:
+def test_keys_are_never_disclosed(world: World) -> None:
     told = [
         world.commands.good(*words)
         for words in (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_pipeline_devices.py - modules on devices, and who places them, as people write it."""
+"""test_pipeline_devices.py - the notation for modules on devices and for placement."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_policy_alone_will_do(kinds: Kinds) -> None:
         ("{on: [gpu], batch: 3}", "unknown key 'batch'"),
     ],
 )
-def test_what_cannot_be(kinds: Kinds, written: str, message: str) -> None:
+def test_invalid_devices(kinds: Kinds, written: str, message: str) -> None:
     problems = load(TEXT.replace("DEVICE", written), kinds).problems
     assert any(message in problem.line() for problem in problems), problems
 
