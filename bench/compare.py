@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""compare.py - this tree against a commit: benchmarks of both in turn, with a verdict per figure.
+"""compare.py - compares this tree's benchmarks with a commit's, with a verdict per figure.
 
 usage: compare.py REF [--rounds N] [--trials N] [--benchmarks NAME,...] [--only TEXT]
                   [--build DIR] [--old-build DIR]
-The commit is built in a temporary work tree. Each round runs old and new one after the other, in
-turns first, so that a slow spell of the machine meets both. A figure is slower or faster when the
-95 % interval of new over old lies beyond 1 %. Exit code 1 when one is slower.
+The commit is built in a temporary work tree. Each round runs old and new one after the other; the
+order alternates, so that a slow spell of the machine affects both. A figure is slower or faster if
+the 95 % interval of new over old is more than 1 % away from 1. Exit code 1 if a figure is slower.
 """
 
 import argparse
@@ -20,10 +20,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import figures
 
 ROOT = Path(__file__).resolve().parent.parent
-# Trials of one run of each benchmark: enough to last half a second.
+# Trials per run of each benchmark: enough to last half a second.
 TRIALS = {"l2l3": 200, "gateway": 100, "hop": 200, "modules": 24}
 NAMES = list(TRIALS)
-# Fewer give no interval of 95 %, whatever the values.
+# Fewer rounds give no 95 % interval, whatever the values.
 MIN_ROUNDS = 6
 
 
@@ -64,7 +64,7 @@ def measure(build: Path, name: str, args: argparse.Namespace, out: Path) -> figu
 
 
 def compare(name: str, old: Path, new: Path, args: argparse.Namespace, folder: Path) -> bool:
-    """Prints the rows of one benchmark; true when one is slower."""
+    """Prints the rows of one benchmark; true if one is slower."""
     rounds = []
     for i in range(args.rounds):
         order = [("old", old), ("new", new)]
@@ -89,7 +89,7 @@ def compare(name: str, old: Path, new: Path, args: argparse.Namespace, folder: P
 
 
 def chosen(names: str) -> list[str]:
-    """The benchmarks named; ends the program when one is none that can be compared."""
+    """The benchmarks named; exits if one of them cannot be compared."""
     wanted = names.split(",")
     for name in wanted:
         if name not in NAMES:

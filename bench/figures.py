@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""figures.py - what the benchmark scripts compute and print, apart from running anything."""
+"""figures.py - computes and prints the figures of the benchmark scripts; runs nothing."""
 
 import random
 import statistics
@@ -10,7 +10,7 @@ from typing import Any
 Json = dict[str, Any]
 
 VERSION = 1
-# A change counts when its interval lies beyond this on one side.
+# A change counts if its whole interval is beyond this.
 NOTICEABLE = 0.01
 RESAMPLES = 2000
 
@@ -37,7 +37,7 @@ def median_interval(values: Sequence[float], seed: int = 1) -> Interval:
 
 
 def change_verdict(ratio: Interval) -> str:
-    """Of new time over old time: slower, faster or same."""
+    """Verdict on new time over old time: slower, faster or same."""
     if ratio.low > 1 + NOTICEABLE:
         return "slower"
     if ratio.high < 1 - NOTICEABLE:
@@ -46,7 +46,7 @@ def change_verdict(ratio: Interval) -> str:
 
 
 def target_verdict(figure: Interval, limit: float, is_at_most: bool) -> str:
-    """good when the whole interval keeps the limit, missed when none of it does, else open."""
+    """good if the whole interval meets the limit, missed if none of it does, else open."""
     best, worst = (figure.low, figure.high) if is_at_most else (figure.high, figure.low)
 
     def keeps(value: float) -> bool:
@@ -58,7 +58,7 @@ def target_verdict(figure: Interval, limit: float, is_at_most: bool) -> str:
 
 
 def merge(results: Mapping[str, Json], head: Json) -> Json:
-    """One document of all benchmarks that ran; refuses what another version wrote."""
+    """One document of all benchmarks that ran; rejects results of another version."""
     for name, result in results.items():
         if result.get("version") != VERSION:
             raise ValueError(f"{name} wrote version {result.get('version')}, not {VERSION}")
@@ -82,7 +82,7 @@ def figures_of(results: Mapping[str, Json]) -> list[tuple[str, Json]]:
 
 
 def cost_table(modules: Json, hop: Json | None) -> Json:
-    """The table of module costs, with the engine's hop beside it when that was measured."""
+    """The table of module costs, with the engine's hop if it was measured."""
     table: Json = dict(modules["cost_table"])
     law = hop_law(hop) if hop is not None else None
     if law is not None:
@@ -105,7 +105,7 @@ def hop_law(hop: Json) -> Json | None:
 
 
 def number(value: float) -> str:
-    """Four digits that matter."""
+    """The number with up to three decimals, for tables."""
     if value != 0 and abs(value) < 1:
         return f"{value:.3f}"
     return f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
@@ -137,7 +137,7 @@ RIGHT = {"value", "95 % interval", "target"}
 
 
 def table(rows: Sequence[Sequence[str]], head: Sequence[str] = HEAD) -> list[str]:
-    """Lines of equal columns; numbers to the right."""
+    """Lines with aligned columns; numbers are right-aligned."""
     everything = [list(head), *[list(row) for row in rows]]
     widths = [max(len(row[i]) for row in everything) for i in range(len(head))]
     lines = []
@@ -152,7 +152,7 @@ def table(rows: Sequence[Sequence[str]], head: Sequence[str] = HEAD) -> list[str
 
 
 def times_of(result: Json) -> dict[str, float]:
-    """What can be compared between two runs of one benchmark: figures in ns, by label."""
+    """The figures that two runs of a benchmark can compare: those in ns, by label."""
     return {
         figure["label"]: figure["value"]
         for figure in result["figures"]
@@ -163,7 +163,7 @@ def times_of(result: Json) -> dict[str, float]:
 def compare_rounds(
     rounds: Sequence[tuple[Json, Json]], measure: Callable[[Json], dict[str, float]] = times_of
 ) -> list[tuple[str, Interval, str]]:
-    """Per figure that both sides have: new time over old time over all rounds, and the verdict."""
+    """For each figure of both sides: new time over old time over all rounds, and the verdict."""
     ratios: dict[str, list[float]] = {}
     for old, new in rounds:
         before, after = measure(old), measure(new)

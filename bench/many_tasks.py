@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""many_tasks.py - controllers of several tasks against the best that fixed triggers can do.
+"""many_tasks.py - controllers of several tasks compared with the best fixed triggers.
 
 usage: bench/many_tasks.py [--pipelines 60] [--first 0] [--jobs N] [--steps] [CONTROLLER...]
 
-Random pipelines of two to four tasks, a worker each, in virtual time: saturated, with an SLO of 0.5
-to 1.0 of the p95 of full batches with rings of 64. The best fixed triggers are searched for with
-one trigger a task and one credit for all rings (tests/python/random_tasks.py). Told of each
-controller: its rate over that of the best, and the share of periods in which it broke an SLO, once
-settled. With --steps instead: how long a step takes with 64 branches in each of three tasks.
+Random pipelines of two to four tasks, each on its own worker, in virtual time: saturated, with an
+SLO of 0.5 to 1.0 of the p95 of full batches with rings of 64. The search for the best fixed
+triggers uses one trigger per task and one credit for all rings (tests/python/random_tasks.py).
+Prints for each controller its rate relative to the best, and the share of periods in which it broke
+an SLO, once settled. With --steps it prints how long a step takes with 64 branches in each of three
+tasks.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ STEP_SEEDS = (0, 9, 17)  # pipelines of four tasks, three of which have branches
 
 
 def compared(seed: int, controllers: tuple[str, ...]) -> tuple[str, dict[str, tuple[float, float]]]:
-    """Of one pipeline: what it is, and each controller's ratio and violations. No ratio where no
-    fixed triggers keep the SLO."""
+    """A description of the pipeline, and each controller's ratio and violations. No ratio if no
+    fixed triggers meet the SLO."""
     spec = random_tasks(seed)
     share = random.Random(seed + 1000).uniform(0.5, 1.0)
     slo_ns = slo_of(spec, share)
@@ -56,7 +57,7 @@ def compared(seed: int, controllers: tuple[str, ...]) -> tuple[str, dict[str, tu
 
 
 def step_us(seed: int, controller: str) -> tuple[float, float]:
-    """Medians of a step, what it counts included, and of the counting alone."""
+    """The median time of a step, with its counters, and of counting alone."""
     spec = random_tasks(seed, BRANCHES)
     sim = make_simulation(with_slo(spec, slo_of(spec, 0.7)))
     sim.set_controller(controller, {})

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""moves.py - how long workers stand still while parts of a pipeline under full load change workers.
+"""moves.py - how long workers pause while parts of a pipeline at full load move between workers.
 
 usage: .venv/bin/python bench/moves.py [--moves 1000] [--branches 64] [--spare 1]
 
-`vrf` with packets made in the worker; branches of random next hops move to and fro, some twenty a
-second. Told: how long the workers that give or take stood still, and how long a request took, of
-which most is building the graph while all runs.
+`vrf` with packets generated in the worker; branches of random next hops move back and forth, some
+twenty a second. Prints how long the workers that give or take a branch paused, and how long a
+request took; most of a request is building the graph while traffic flows.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from batchplane.daemon.process import StartOptions, find_program, stop_daemon  #
 from batchplane.lang.kinds import load_kinds  # noqa: E402
 from batchplane.lang.load import load_pipeline  # noqa: E402
 
-PARTS = 8  # so many branches may be away: each takes room in the pool
+PARTS = 8  # most branches away at a time, as each takes room in the pool
 PAUSE_S = 0.02
 
 
 def main() -> int:
-    """Moves, and tells how it was."""
+    """Moves branches, and prints the durations."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--moves", type=int, default=1000)
     parser.add_argument("--branches", type=int, default=64)

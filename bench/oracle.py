@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""oracle.py - controllers against the best fixed triggers that a search in the simulator finds.
+"""oracle.py - controllers compared with the best fixed triggers that a search in the simulator
+finds.
 
 usage: bench/oracle.py TABLE [options] [CONTROLLER...]       a table: a module of bench/oracle_cases
 
 Everything runs in virtual time on one simulated core, with the costs in bench/costs. The search
-(tests/python/fixed_triggers.py) knows nothing but the simulator. Each row tells the fixed triggers'
-rate and of each controller its rate over theirs, the share of periods in which the worst flow's SLO
-was broken, once settled, and the period from which on its rate is within 2 % of its mean.
+(tests/python/fixed_triggers.py) uses only the simulator. Each row has the fixed triggers' rate and,
+for each controller, its rate relative to theirs, the share of periods in which the worst flow broke
+its SLO, once settled, and the first period from which its rate is within 2 % of its mean.
 """
 
 from __future__ import annotations

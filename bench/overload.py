@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""overload.py - open-loop loads between what nothing collected and full batches carry, simulated.
+"""overload.py - open-loop loads between the rates of null and of full batches, simulated.
 
 usage: .venv/bin/python bench/overload.py [PIPELINE...]      all of them: 4 minutes on two cores
 
-Each pipeline is offered shares of what full batches carry, at SLOs that are shares of their p95.
-Every point tells what `optimal` carries, in how many periods a promise is broken (after 30, in 30)
-and by how much, and the same of the best fixed triggers. Exit code 1 where those keep promises that
-`optimal` does not.
+Each pipeline is offered shares of the rate of full batches, at SLOs that are shares of their p95.
+Every point shows the rate of `optimal`, the share of periods in which it breaks an SLO (30 periods,
+after 30 to settle) and by how much, and the same for the best fixed triggers. Exit code 1 if those
+meet SLOs that `optimal` does not.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class Point:
 
     @property
     def is_missed(self) -> bool:
-        """Whether fixed triggers keep promises that `optimal` does not."""
+        """Whether fixed triggers meet SLOs that `optimal` does not."""
         return self.violated > max(MAX_VIOLATED, self.best_violated)
 
 
 def measured(pipeline: str, controller: str, slo_ns: int, **params: Any) -> dict[str, Any]:
-    """One run of it, all its flows with the same SLO."""
+    """One run of a pipeline; all flows have the same SLO."""
     name, own = PIPELINES[pipeline]
     case = Case(
         f"{pipeline}/{controller}",
@@ -115,7 +115,7 @@ def lines(points: list[Point]) -> Iterator[str]:
 
 
 def main(names: list[str]) -> int:
-    """The table of these pipelines, or of all."""
+    """Prints the table of these pipelines, or of all."""
     unknown = [name for name in names if name not in PIPELINES]
     if unknown:
         print(f"overload: no pipeline '{unknown[0]}' (one of: {', '.join(PIPELINES)})")

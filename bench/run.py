@@ -3,9 +3,9 @@
 """run.py - runs all benchmarks, prints one table with intervals and verdicts, and writes JSON.
 
 usage: run.py [--quick | --smoke] [--only NAME,...] [--build DIR] [--out DIR]
-Writes OUT/bench.json (everything), OUT/cost_table.json (costs of modules, for simulator and
-controller) and OUT/<name>.json each. Exit code 1 when a benchmark fails; a missed target is no
-failure.
+Writes OUT/bench.json (everything), OUT/cost_table.json (module costs, for simulator and controller)
+and OUT/NAME.json for each benchmark. Exit code 1 if a benchmark fails; a missed target does not
+count as a failure.
 """
 
 import argparse
@@ -28,13 +28,13 @@ FEWEST_BATCHES = "5"
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A program, what it shows, and how often it tries when time is short."""
+    """A program, what it shows, and its trials if time is short."""
 
     name: str
     shows: str
     quick_trials: int
-    seconds: int  # about, for the line that announces it
-    smoke_only: str = ""  # --smoke: the cases that show that the program works; empty: all
+    seconds: int  # estimated, for the line that announces it
+    smoke_only: str = ""  # the cases of --smoke; empty: all
 
 
 BENCHMARKS = [
@@ -68,7 +68,7 @@ BENCHMARKS = [
 
 
 def chosen(only: str) -> list[Benchmark]:
-    """The benchmarks named, in the usual order; ends the program when one is unknown."""
+    """The benchmarks named, in the usual order; exits if one is unknown."""
     if not only:
         return BENCHMARKS
     wanted = only.split(",")
@@ -80,7 +80,7 @@ def chosen(only: str) -> list[Benchmark]:
 
 
 def commit() -> str:
-    """The commit of the tree, with a mark when files differ from it."""
+    """The commit of the tree, marked if files differ from it."""
     run = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True
     )
@@ -88,7 +88,7 @@ def commit() -> str:
 
 
 def options_of(benchmark: Benchmark, effort: str) -> list[str]:
-    """What a program is told of how much it shall do: `full`, `quick` or `smoke`."""
+    """A program's options for an effort: `full`, `quick` or `smoke`."""
     if effort == "quick":
         return ["--trials", str(benchmark.quick_trials)]
     if effort == "smoke":
@@ -98,7 +98,7 @@ def options_of(benchmark: Benchmark, effort: str) -> list[str]:
 
 
 def run_one(benchmark: Benchmark, build: Path, out: Path, effort: str) -> figures.Json | None:
-    """Runs one program with its own lines on the terminal; None when it failed."""
+    """Runs one program, whose output goes to the terminal; None if it failed."""
     program = build / "bench" / f"bench_{benchmark.name}"
     if not program.exists():
         print(f"run.py: {program} is missing: tools/build.sh release all makes it", flush=True)
@@ -115,7 +115,7 @@ def run_one(benchmark: Benchmark, build: Path, out: Path, effort: str) -> figure
 
 
 def write_all(results: dict[str, figures.Json], head: figures.Json, out: Path) -> figures.Json:
-    """Writes the merged document and, when modules were measured, the cost table."""
+    """Writes the merged document and, if modules were measured, the cost table."""
     merged = figures.merge(results, head)
     (out / "bench.json").write_text(json.dumps(merged, indent=1) + "\n")
     if "modules" in results:
@@ -138,7 +138,7 @@ def print_table(results: dict[str, figures.Json], merged: figures.Json) -> None:
 
 
 def effort_of(args: argparse.Namespace) -> str:
-    """By the flags given."""
+    """The effort that the flags select."""
     return "smoke" if args.smoke else "quick" if args.quick else "full"
 
 

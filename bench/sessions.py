@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""sessions.py - what many users cost the whole mobile gateway.
+"""sessions.py - the cost of many users for the whole mobile gateway.
 
 usage: bench/sessions.py [--users 8,100000] [--rounds 3] [--out FILE.json] [KEY=VALUE...]
 
-`mgw` with real=1 runs saturated with few and with many users, in turns; packets are of random
-users. Each round gives stretches of 50 ms per controller; the median of them is the figure.
-Told per packet sent: all of the worker's time, less what the machine took, and the part of it in
-which there were packets at hand. With many users the generator has as many frames to fetch, so
-the first figure is what a user sees, and the second one what the gateway itself takes.
+`mgw` with real=1 runs saturated with few and with many users, in turns; packets belong to random
+users. Each round has stretches of 50 ms per controller; their median is the figure. Per packet sent
+it prints the worker's whole time, minus what the machine took, and the part in which packets were
+waiting. With many users the generator also has that many frames to fetch. So the first figure is
+what a user sees, and the second one is the cost of the gateway itself.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ STRETCH_S = 0.05
 SETTLE_S = 0.6
 STRETCHES = 14  # of each controller and round
 CONTROLLERS = ("null", "optimal")
-LIMIT = 1.5  # times what few users cost
+LIMIT = 1.5  # relative to the cost of few users
 
 
 def stretch(first: dict[str, Any], last: dict[str, Any]) -> tuple[float, float] | None:
-    """Between two readings: ns per packet sent, of all time and of busy time; without the gaps in
-    which the machine held the worker up. None when nothing was sent."""
+    """ns per packet sent between two readings, of all time and of busy time, without the gaps in
+    which the machine held the worker up. None if nothing was sent."""
     sent = last["balance"]["sent_pkts"] - first["balance"]["sent_pkts"]
     before, after = first["workers"][0], last["workers"][0]
     gaps_ns = after["gaps"]["sum_ns"] - before["gaps"]["sum_ns"]
@@ -64,7 +64,7 @@ def summary(stretches: Sequence[tuple[float, float]]) -> dict[str, float]:
 
 
 def lines(found: dict[tuple[int, str], dict[str, float]], users: Sequence[int]) -> list[str]:
-    """The table: many users beside few, and how many times as much they cost."""
+    """The table: many users next to few, with their relative cost."""
     few = users[0]
     text = []
     for controller in CONTROLLERS:
@@ -106,7 +106,7 @@ def measure(users: int, params: Sequence[str]) -> dict[str, list[tuple[float, fl
 
 
 def users_of(text: str) -> list[int]:
-    """Two numbers at least, the smallest first."""
+    """Parses at least two numbers and sorts them."""
     try:
         users = [int(part) for part in text.split(",")]
     except ValueError as error:

@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""twin.py - daemon and simulator side by side: how far the simulation is from what is measured.
+"""twin.py - daemon and simulator side by side: how much the simulation differs from measurements.
 
 usage: bench/twin.py [--runs 5] [--seconds 1] [--out FILE.json] [CASE...]
 
-In each run the case is profiled, on the same machine and in the same minute, the daemon runs it,
-and it is profiled again; the simulator runs it with both costs, and the mean of the two counts.
-Shared machines change their speed by half within seconds, without taking any time that could be
-seen: a profile tells costs of the times at which the machine was fastest, and of the daemon's
-periods (20 ms) only those count that take at most 1.1 times the fastest tenth's time a packet, and
-in which, as in the one before, the machine took next to nothing from worker and generators: a
-hole of some 30 us now and then, which the simulation gets, too. Both rates are of the time that is
-left. A run counts when both profiles found the machine alike. Told are medians over runs, modules
-and flows.
+In each run the case is profiled, the daemon runs it, and it is profiled again, all on the same
+machine within a minute; the simulator runs it with both costs, and their mean counts. Shared
+machines change their speed by half within seconds, without visibly taking any time. So a profile
+has the costs of the times at which the machine was fastest. And of the daemon's periods (20 ms)
+only those count that take at most 1.1 times the time per packet of the fastest tenth, and in which,
+as in the one before, the machine took next to nothing from worker and generators: a gap of some 30
+us now and then, which the simulation gets too. Both rates leave out gaps. A run counts if both
+profiles found the machine equally fast. The table has medians over runs, modules and flows.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ from batchplane.lang.kinds import load_kinds  # noqa: E402
 from batchplane.lang.load import load_pipeline, parse_overrides  # noqa: E402
 from batchplane.profile.measure import ProfileOptions, profile_pipeline  # noqa: E402
 
-# Name -> pipeline, its parameters, the trigger of its buffers. Saturated ones show the rate; the
-# others, at a load that leaves the worker idle at times, the delays.
+# Name -> pipeline, its parameters, the trigger of its buffers. Saturated cases show the rate; the
+# others, at a load that sometimes leaves the worker idle, show the delays.
 CASES: dict[str, tuple[str, list[str], int]] = {
     "simple, trigger 16": ("simple", ["saturate=true", "trigger=16"], 16),
     "tree": ("tree", ["saturate=true"], 0),
@@ -61,19 +60,19 @@ CASES: dict[str, tuple[str, list[str], int]] = {
     "simple, 1 Mpps": ("simple", ["rate_pps=1000000"], 0),
     "gateway(16), 4 Mpps": ("gateway", ["nexthops=16", "rate_pps=4000000"], 8),
 }
-# Allowed difference of each quantity, for the verdict.
+# Accepted difference of each quantity, for the verdict.
 LIMITS = {"batch": 0.03, "rate": 0.10, "p50": 0.10, "p95": 0.15}
 REPORTED = ("batch", "rate", "p50", "p95", "p99")
 PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 PERIOD = "20ms"
 SETTLE_PERIODS = 2
-# A calm period: so much of it may be taken from the worker, and from the generators, which share
-# their core with the control thread.
+# In a calm period the machine takes at most these shares from the worker, and from the generators,
+# which share their core with the control thread.
 WORKER_SHARE, GENERATOR_SHARE = 0.025, 0.05
 MIN_CALM = 5
-# Profiles before and after a run may differ by so much; so many tries for each run asked for.
+# The profiles before and after a run may differ by this; tries for each requested run.
 STEADY, MAX_TRIES = 0.08, 3
-FAST = 1.1  # a period may take so much more a packet than the fastest tenth
+FAST = 1.1  # most time per packet in a period, relative to the fastest tenth
 POLL_PKTS = 32
 MIN_HOLE_NS, HOLE_LENGTHS = 2_000, 20
 
@@ -81,7 +80,7 @@ Values = dict[str, dict[str, float]]  # quantity -> module or flow -> value
 
 
 def calm_periods(periods: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those that the machine left alone, as well as the ones before them."""
+    """The periods that the machine did not disturb, and whose predecessors it did not disturb."""
 
     def disturbance(period: dict[str, Any]) -> float:
         worker = period["gap_ns"] / period["period_ns"] / WORKER_SHARE
@@ -93,7 +92,7 @@ def calm_periods(periods: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def fast_periods(calm: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those in which the machine was as fast as it gets, as when a profile measures."""
+    """The periods in which the machine was at its fastest, as in a profile."""
 
     def ns_per_pkt(period: dict[str, Any]) -> float:
         left_ns: int = period["period_ns"] - period["gap_ns"]
@@ -106,7 +105,7 @@ def fast_periods(calm: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def batches_and_rates(history: dict[str, Any], calm: Sequence[dict[str, Any]]) -> Values:
-    """Mean batch of every module and rate of every flow over these periods."""
+    """The mean batch of every module and the rate of every flow over these periods."""
     left_ns = sum(period["period_ns"] - period["gap_ns"] for period in calm)
     found: Values = {"batch": {}, "rate": {}}
     for i, name in enumerate(history["modules"]):
@@ -119,7 +118,7 @@ def batches_and_rates(history: dict[str, Any], calm: Sequence[dict[str, Any]]) -
 
 
 def delays(history: dict[str, Any], calm: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Of every flow the median over periods of the percentile that the controller was told."""
+    """For each flow the median over periods of the controller's percentile."""
     return {
         name: statistics.median(period["flows"][i][2] for period in calm)
         for i, name in enumerate(history["flows"])
@@ -138,7 +137,7 @@ def controller_words(trigger: int, percentile: float) -> list[str]:
 def measured(
     document: Document, trigger: int, seconds: float
 ) -> tuple[Values, float, Machine] | None:
-    """One run of the daemon: values over its calm periods, how many were calm, and their holes."""
+    """One run of the daemon: values over its calm periods, their share, and their gaps."""
     control = ControlOptions(None, has_profile=False)
     daemon = start_document(document, RunOptions(StartOptions("twin"), control=control), errors())
     values: Values = {}
@@ -150,7 +149,7 @@ def measured(
                 time.sleep(seconds)
                 history = client.show("periods")
                 calm = fast_periods(calm_periods(history["periods"]))
-                if len(calm) < MIN_CALM:  # another time as long, once
+                if len(calm) < MIN_CALM:  # once more for the same time
                     time.sleep(seconds)
                     history = client.show("periods")
                     calm = fast_periods(calm_periods(history["periods"]))
@@ -166,12 +165,12 @@ def measured(
 
 
 def profile_of(document: Document) -> dict[str, Any]:
-    """Costs of the pipeline, here and now."""
+    """The costs of the pipeline on this machine right now."""
     return profile_pipeline(document.pipeline, options=ProfileOptions(ms_per_module=60.0))
 
 
 def are_alike(before: dict[str, Any], after: dict[str, Any]) -> bool:
-    """Whether the machine was as fast both times: what packets took in polls of a whole batch."""
+    """Whether the machine was equally fast both times, by the cost of packets in full polls."""
     full = [
         {
             (p["from_other_core"], p["trigger_pkts"]): p["measured_ns_per_pkt"]
@@ -188,17 +187,17 @@ def are_alike(before: dict[str, Any], after: dict[str, Any]) -> bool:
 
 
 def lengths_around(mean_ns: float) -> tuple[int, ...]:
-    """Of holes of this mean length that none is told of below MIN_HOLE_NS: many short ones and
-    few long ones, as quantiles of an exponential distribution beyond that."""
+    """The lengths of gaps with this mean, none below MIN_HOLE_NS: many short and few long ones, as
+    quantiles of an exponential distribution above that."""
     beyond_ns = max(mean_ns - MIN_HOLE_NS, 0.0)
     shares = [(i + 0.5) / HOLE_LENGTHS for i in range(HOLE_LENGTHS)]
     return tuple(round(MIN_HOLE_NS - beyond_ns * math.log(1 - share)) for share in shares)
 
 
 def stalls_of(calm: Sequence[dict[str, Any]]) -> Machine:
-    """The short holes that even calm periods have. Timer ticks and what comes with them hold up
-    both cores at once; beyond these the generators have holes of their own, by the control thread,
-    which shares their core, and by giving it away. Those empty the ring, and buffers with it."""
+    """The short gaps in calm periods. Timer ticks hold up both cores at once; the generators have
+    further gaps of their own, when the control thread shares their core and when they yield it.
+    Those gaps empty the ring, and thus the buffers."""
     lasted_s = sum(period["period_ns"] for period in calm) / 1e9
     gaps = sum(period["gaps"] for period in calm)
     gap_ns = sum(period["gap_ns"] for period in calm)
@@ -218,7 +217,7 @@ def stalls_of(calm: Sequence[dict[str, Any]]) -> Machine:
 
 
 def mean_of(a: Values, b: Values) -> Values:
-    """Of two simulations of the same."""
+    """The mean of two simulations of the same case."""
     return {
         quantity: {name: (value + b[quantity][name]) / 2 for name, value in values.items()}
         for quantity, values in a.items()
@@ -228,7 +227,7 @@ def mean_of(a: Values, b: Values) -> Values:
 def simulated(
     document: Document, trigger: int, costs: Path, profile: dict[str, Any], stalls: Machine
 ) -> Values:
-    """The same in virtual time, at these costs and with these holes."""
+    """The same in virtual time, with these costs and gaps."""
     costs.write_text(json.dumps(profile), encoding="utf-8")
     values: Values = {}
     for name, percentile in PERCENTILES.items():
@@ -251,7 +250,7 @@ def simulated(
 
 
 def differences(real: Values, model: Values) -> Values:
-    """How much more the simulation says, as a share of what was measured."""
+    """Simulated over measured, minus 1."""
     return {
         quantity: {
             name: model[quantity][name] / value - 1
@@ -263,7 +262,7 @@ def differences(real: Values, model: Values) -> Values:
 
 
 def measure(case: str, costs: Path, runs: int, seconds: float) -> dict[str, Any]:
-    """One row: per quantity the median over runs of the median subject, and the worst of all."""
+    """One row: for each quantity the median over runs of the median subject, and the worst case."""
     name, params, trigger = CASES[case]
     document = load_pipeline(name, parse_overrides(params), load_kinds(find_program()))
     good = []

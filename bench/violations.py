@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""violations.py - in how many control periods a controller breaks a promise, flow by flow.
+"""violations.py - the share of control periods in which a controller breaks an SLO, by flow.
 
 usage: bench/violations.py [--periods 2000] [--controller optimal] [--out FILE.json] [CASE...]
 
-The daemon runs each case under the controller for so many periods of 10 ms, after some to settle.
-A period is violated for a flow when more of its packets are late than the percentile (p95) allows.
-Told with stalls, and without: a period counts as stalled where it would have been kept but for the
-packets that were inside while the machine held a worker up for more than 5 % of the SLO, or that
-came until the ring had drained. SLOs are a part (--slo-share, default 0.8) of
-the p95 of `max` on the same machine in the same minute, or fixed ones (--slo 60us).
+The daemon runs each case under the controller for that many periods of 10 ms, after some to settle.
+A period is violated for a flow if more of its packets are late than the percentile (p95) allows.
+The table has both counts, with and without stalls: a period counts as stalled if it met the SLO
+apart from packets that were inside while the machine held a worker up for more than 5 % of the SLO,
+or that came before the ring had drained. SLOs are a share (--slo-share, default 0.8) of the p95 of
+`max` on the same machine in the same minute, or fixed ones (--slo 60us).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PERIOD_S = 0.01
 SETTLE_S = 0.5
 LIMIT = 0.005  # of periods, stalls excluded
 
-# Name -> pipeline, its parameters. All saturated: the hardest load for a promise.
+# Name -> pipeline, its parameters. All saturated: the hardest load for an SLO.
 CASES: dict[str, tuple[str, list[str]]] = {
     "l2l3(16)": ("l2l3", ["nexthops=16", "saturate=true"]),
     "gateway(16)": ("gateway", ["nexthops=16", "saturate=true"]),
@@ -49,13 +49,13 @@ CASES: dict[str, tuple[str, list[str]]] = {
 
 
 def counted(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of each flow with a promise: its periods, those violated, and those without a stall."""
+    """For each flow with an SLO: its periods, the violated ones, and both without stalls."""
     found = []
     for row in rows:
         if not row["slo_ns"] or not row.get("periods"):
             continue
         violated, stalled = int(row["violated_periods"]), int(row["stalled_periods"])
-        # Stalled ones are left out of both: what they were without the stall nobody knows.
+        # Both numbers leave out stalled periods, whose result without the stall is unknown.
         rest = max(int(row["periods"]) - stalled, 1)
         found.append(
             {
@@ -74,7 +74,7 @@ def counted(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def worst(flows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The flow whose promise was broken in the largest share of periods without a stall."""
+    """The flow that broke its SLO in the largest share of periods without a stall."""
     return max(flows, key=lambda flow: (flow["unstalled_ratio"], flow["violated_ratio"]))
 
 
@@ -83,11 +83,11 @@ def words_of_slo(slo_ns: float) -> str:
 
 
 def measured_slo_ns(client: Client, daemon: Daemon, share: float) -> float:
-    """A share of the p95 of `max`: of the mean over flows, as the papers have it."""
+    """A share of the p95 of `max`: the mean over flows, as in the papers."""
     change(daemon, ["controller=max"])
     time.sleep(SETTLE_S)
     mean_ns = 1e6
-    # Delays are counted in parts of the SLO: exact where that is near them.
+    # Delays are counted in parts of the SLO: exact only close to it.
     for _ in range(3):
         change(daemon, [words_of_slo(mean_ns)])
         time.sleep(1)
@@ -97,7 +97,7 @@ def measured_slo_ns(client: Client, daemon: Daemon, share: float) -> float:
 
 
 def measure(case: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Runs one case; what came of every flow."""
+    """Runs one case and returns the results of every flow."""
     name, params = CASES[case]
     document = load_pipeline(name, parse_overrides(params), load_kinds(find_program()))
     control = ControlOptions(options.controller, costs=options.costs)
@@ -115,7 +115,7 @@ def measure(case: str, options: argparse.Namespace) -> dict[str, Any]:
                 words.append(f"controller.costs={options.costs}")
             change(daemon, words, document.pipeline)
             time.sleep(SETTLE_S)
-            change(daemon, [words_of_slo(slo_ns)])  # counts begin anew
+            change(daemon, [words_of_slo(slo_ns)])  # resets the counters
             first = client.show("runtime")
             time.sleep(options.periods * PERIOD_S)
             last, rows = client.show("runtime"), client.show("slo")

@@ -23,12 +23,16 @@ function(bp_ptx kernel header)
     if(failed)
       message(WARNING "no PTX of ${kernel}: ${said}")
       set(text "")
+      set(BP_PTX_FAILED TRUE PARENT_SCOPE)
     endif()
   endif()
   file(WRITE ${to} "R\"ptx(${text})ptx\"\n")
 endfunction()
 
-# Once it is found, or gone, all are made anew.
+# Once it is found, or gone, or after it has failed, all are made anew.
 macro(bp_ptx_done)
   set(BP_PTX_BY "${BATCHPLANE_CLANG}" CACHE INTERNAL "what made PTX last")
+  if(BP_PTX_FAILED)
+    set(BP_PTX_BY "" CACHE INTERNAL "what made PTX last")
+  endif()
 endmacro()

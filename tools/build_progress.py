@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""build_progress.py - how far ninja is: a bar on a terminal, elsewhere a line every few seconds.
+"""build_progress.py - shows ninja's progress: a bar on a terminal, otherwise a line every few
+seconds.
 
 usage: NINJA_STATUS="$(build_progress.py --status)" ninja ... | build_progress.py
-What compilers say passes through as it is.
+The output of compilers passes through unchanged.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ _BAR_CHARS = 30
 
 @dataclass
 class Progress:
-    """How many of all files are done, and since when."""
+    """The number of finished files, and the start time."""
 
     done: int = 0
     total: int = 0
     started_s: float = 0.0
 
     def text(self, now_s: float) -> str:
-        """Files done, time taken, and the time left if files go on taking as long."""
+        """Files done, elapsed time, and the time left at the same pace."""
         took_s = now_s - self.started_s
         text = f"{self.done} of {self.total} files, {clock(took_s)}"
         if 0 < self.done < self.total:
@@ -41,7 +42,7 @@ class Progress:
         return text
 
     def bar(self, now_s: float) -> str:
-        """The same behind a bar."""
+        """The text with a bar in front."""
         filled = _BAR_CHARS * self.done // max(self.total, 1)
         return f"[{'#' * filled}{'.' * (_BAR_CHARS - filled)}] {self.text(now_s)}"
 
@@ -53,7 +54,7 @@ def clock(seconds: float) -> str:
 
 
 class Display:
-    """Takes ninja's lines and the passing of time; gives what is to be written."""
+    """Turns ninja's lines and the passing of time into output."""
 
     def __init__(self, is_terminal: bool, now_s: float) -> None:
         self._is_terminal = is_terminal
@@ -61,7 +62,7 @@ class Display:
         self._shown_s = now_s
 
     def line(self, line: str) -> str:
-        """What a line of ninja's becomes."""
+        """The output for a line of ninja's."""
         if match := _STATUS_LINE.match(line):
             self._progress.done, self._progress.total = int(match[1]), int(match[2])
             return ""
@@ -70,7 +71,7 @@ class Display:
         return ("\r\x1b[K" if self._is_terminal else "") + line + "\n"
 
     def tick(self, now_s: float) -> str:
-        """What is to be seen of the progress by now."""
+        """The progress to show now, if it is due."""
         every_s = _BAR_EVERY_S if self._is_terminal else LINE_EVERY_S
         if self._progress.total == 0 or now_s - self._shown_s < every_s:
             return ""
@@ -80,7 +81,7 @@ class Display:
         return f"build: {self._progress.text(now_s)}\n"
 
     def end(self, now_s: float) -> str:
-        """The last words; none where nothing was to be done."""
+        """The last line; empty if nothing was built."""
         if self._progress.done == 0:
             return ""
         head = "\r\x1b[K" if self._is_terminal else ""
@@ -88,7 +89,7 @@ class Display:
 
 
 def lines_and_ticks(fd: int) -> Iterator[str | None]:
-    """Whole lines as they come; None whenever half a second went by without one."""
+    """Whole lines as they come; None after half a second without one."""
     rest = b""
     while True:
         if not select.select([fd], [], [], _BAR_EVERY_S)[0]:

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""check_layers.py - who may include whom: one table, checked against every #include and import.
+"""check_layers.py - which folder may include which: a table, checked against every #include and
+import.
 
-usage: check_layers.py [ROOT]     prints one line per breach; exit code 1 when there is one
+usage: check_layers.py [ROOT]     prints one line per violation; exit code 1 if there is one
 """
 
 import re
@@ -13,7 +14,7 @@ from pathlib import Path
 import check_literals
 import python_layers
 
-# Folder under src/ -> folders that it may include besides itself. What is shared goes down, not
+# Folder under src/ -> folders that it may include besides itself. Shared code goes down, not
 # sideways: modules, ports and traffic never include each other.
 MAY_INCLUDE: dict[str, set[str]] = {
     "base": set(),
@@ -23,7 +24,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "slo": {"base", "exec"},
     "egress": {"base"},
     "placement": {"base"},  # which applications run on which devices
-    "offload": {"base", "exec", "spec", "core"},  # and devices that batches are handed to
+    "offload": {"base", "exec", "spec", "core"},  # and devices that process batches
     "sim": {"base", "exec", "telemetry", "spec", "slo", "egress"},
     "core": {"base", "exec", "spec"},
     "modules": {"base", "exec", "egress", "spec", "core"},
@@ -36,8 +37,8 @@ MAY_INCLUDE: dict[str, set[str]] = {
     },
 }
 
-# Rooms of a folder -> rooms beside them that they may include. What stands in the folder itself
-# puts the rooms together (tests over all of them, the list of controllers); no room includes it.
+# Subfolders ("rooms") of a folder -> other rooms that they may include. Files in the folder itself
+# combine the rooms (tests over all of them, the list of controllers); no room includes them.
 ROOMS: dict[str, dict[str, set[str]]] = {
     "modules": {
         "headers": set(),
@@ -128,7 +129,7 @@ RESTRICTED: list[tuple[str, str, str]] = [
     (r"gtest/.*|gmock/.*", r".*_test(_util)?\.(h|cc)", "GoogleTest is for tests"),
     (r"benchmark/.*", r".*_bench\.cc", "google-benchmark is for benchmarks"),
 ]
-# Anything else must look like a C++ standard header (no dot), a C or POSIX one, or intrinsics.
+# Any other name must look like a C++ standard header (no dot), a C or POSIX one, or intrinsics.
 STANDARD = re.compile(
     r"[a-z0-9_]+|(sys|net|netinet|arpa|linux|sanitizer)/[a-z0-9_]+\.h|[a-z0-9]+intrin\.h|cpuid\.h|"
     r"(pthread|sched|unistd|fcntl|poll|time|signal|errno|dirent|dlfcn|ifaddrs|pwd|spawn|string|"
@@ -141,14 +142,14 @@ IS_TEST = re.compile(r"_(test|bench|cases)\.cc$|_test_util\.(h|cc)$")
 
 
 def includes_of(path: Path) -> Iterator[tuple[int, bool, str]]:
-    """Yields line, whether in angle brackets, and the name of each include."""
+    """Yields line number, whether in angle brackets, and name of each include."""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         if match := INCLUDE.match(line):
             yield number, match[1] == "<", match[2]
 
 
 def check_room(folder: str, room: str, name: str) -> str | None:
-    """The breach in including `name` of the same folder from its `room`, or None."""
+    """The violation in including `name` of the same folder from its `room`, or None."""
     rooms = ROOMS.get(folder)
     target = name.split("/")[1] if name.count("/") > 1 else ""
     if rooms is None or room in ("", target):
@@ -160,7 +161,7 @@ def check_room(folder: str, room: str, name: str) -> str | None:
 
 
 def check_room_table() -> Iterator[str]:
-    """Yields rooms that lead back to themselves, or that are named but not in the table."""
+    """Yields rooms in an include cycle, and names that are not in the table."""
     for folder, rooms in ROOMS.items():
         for room, below in rooms.items():
             seen: set[str] = set()
@@ -177,7 +178,7 @@ def check_room_table() -> Iterator[str]:
 
 
 def check_project_include(folder: str, room: str, name: str, is_test: bool) -> str | None:
-    """The breach in including the project's own header `name`, or None."""
+    """The violation in including the project's own header `name`, or None."""
     target = name.split("/")[0]
     if "/" not in name:
         return None if is_test else f'"{name}": write the path from src/, as "{folder}/{name}"'
@@ -185,7 +186,7 @@ def check_project_include(folder: str, room: str, name: str, is_test: bool) -> s
         return None if is_test else f'"{name}" is no header of src/; use <...> for system headers'
     if target == folder and not is_test and (breach := check_room(folder, room, name)):
         return breach
-    # A test may set up what its subject meets at run time, but app stays on top.
+    # A test may include what its subject meets at run time, but not app.
     allowed = set(MAY_INCLUDE) - {"app"} if is_test and folder != "base" else MAY_INCLUDE[folder]
     if target == folder or target in allowed:
         return None
@@ -194,7 +195,7 @@ def check_project_include(folder: str, room: str, name: str, is_test: bool) -> s
 
 
 def check_system_include(relative: str, name: str, is_test: bool) -> str | None:
-    """The breach in including the system header `name`, or None."""
+    """The violation in including the system header `name`, or None."""
     for pattern, files, why in RESTRICTED:
         if re.fullmatch(pattern, name):
             is_free = is_test and not name.startswith(("CLI/", "Python", "nanobind"))
@@ -205,7 +206,7 @@ def check_system_include(relative: str, name: str, is_test: bool) -> str | None:
 
 
 def check_source(root: Path, path: Path) -> Iterator[str]:
-    """Yields the breaches of one C++ file."""
+    """Yields the violations of one C++ file."""
     relative = path.relative_to(root / "src").as_posix()
     folder = relative.split("/")[0]
     if folder not in MAY_INCLUDE:
@@ -239,7 +240,7 @@ def check_module_files(root: Path) -> Iterator[str]:
 
 
 def check_tree(root: Path) -> list[str]:
-    """All breaches under `root`, in a stable order."""
+    """All violations under `root`, in a stable order."""
     breaches: list[str] = list(check_room_table())
     for path in sorted((root / "src").rglob("*")):
         if path.suffix in {".h", ".cc", ".inl"}:
@@ -253,7 +254,7 @@ def check_tree(root: Path) -> list[str]:
 
 
 def main() -> int:
-    """Prints the breaches."""
+    """Prints the violations."""
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
     breaches = check_tree(root)
     for breach in breaches:

@@ -19,15 +19,17 @@ if [[ -e $folder && ! -f $folder/examine && -n $(ls -A "$folder") ]]; then
 fi
 cd "$(dirname "$0")/.."
 build=build-gpu
-cmake -G Ninja -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DBATCHPLANE_DPDK=OFF -DBATCHPLANE_BENCH=OFF \
+cmake -G Ninja -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DBATCHPLANE_DPDK=OFF -DBATCHPLANE_BENCH=ON \
   -DBATCHPLANE_TESTS=ON >/dev/null
-ninja -C "$build" ${JOBS:+-j"$JOBS"} batchplaned test_offload
+ninja -C "$build" ${JOBS:+-j"$JOBS"} batchplaned test_offload bench_gpu_transfer
 rm -rf "$folder"
 mkdir -p "$folder/lib" "$folder/python"
-for program in batchplaned test_offload; do
-  strip -o "$folder/$program" "$build/$program"
+for program in batchplaned test_offload bench_gpu_transfer; do
+  built=$build/$program
+  [[ -f $built ]] || built=$build/bench/$program
+  strip -o "$folder/$program" "$built"
   # The C library is the machine's own.
-  ldd "$build/$program" | awk '$3 ~ /^\// {print $3}' |
+  ldd "$built" | awk '$3 ~ /^\// {print $3}' |
     grep -vE '/(libc|libm|libdl|libpthread|librt)\.so' | xargs -r cp -L -t "$folder/lib"
 done
 cp -r python/batchplane "$folder/python/"

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""lint_sizes.py - keeps files and functions short, and their first two lines as agreed.
+"""lint_sizes.py - checks the length of files and functions, and the first two lines of files.
 
 usage: lint_sizes.py [ROOT]
-Says which files pass 400 lines or functions 60; fails at 600 and 80. Exceptions stand below.
+Notes files above 400 lines and functions above 60; fails at 600 and 80. Exceptions are below.
 """
 
 import ast
@@ -18,7 +18,7 @@ FUNCTION_LINES_NOTED, FUNCTION_LINES_MAX = 60, 80
 FOLDERS = ("src", "tests", "bench", "python", "tools")
 LICENSE = "SPDX-License-Identifier: BSD-3-Clause"
 
-# "path" or "path:function" -> why it is better long. Reasons are read in review.
+# "path" or "path:function" -> why it may be long. Reasons are read in review.
 ALLOWED: dict[str, str] = {
     "tests/python/snapshots.py:snapshot": "one literal: what a daemon answers, whole",
 }
@@ -32,7 +32,7 @@ NAME = re.compile(r"([~\w:]+|operator[^\s(]+)\s*\(")
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is long, or wrong at the top of a file."""
+    """Something that is too long, or wrong at the top of a file."""
 
     where: str
     text: str
@@ -40,7 +40,7 @@ class Finding:
 
 
 def strip_code(text: str) -> str:
-    """Blanks comments, strings and characters, so that braces count; line breaks stay."""
+    """Blanks comments, strings and characters, so that braces can be counted; keeps line breaks."""
     token = re.compile(
         r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'',
         re.DOTALL,
@@ -49,7 +49,7 @@ def strip_code(text: str) -> str:
 
 
 def is_function_head(head: str) -> bool:
-    """Whether the text before a brace begins a function; template arguments do not count."""
+    """Whether the text before a brace begins a function; ignores template arguments."""
     before = None
     while before != head:
         before, head = head, re.sub(r"<[^<>]*>", " ", head)
@@ -88,7 +88,7 @@ def python_functions(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def check_top(root: Path, relative: str, lines: list[str]) -> Iterator[Finding]:
-    """Checks the licence line and, in C++, the sentence on what the file is (once for a pair)."""
+    """Checks the licence line and, in C++, the sentence about the file (once for a pair)."""
     if LICENSE not in "\n".join(lines[:3]):
         yield Finding(f"{relative}:1", f"the first line has to be `{LICENSE}`", True)
     if relative.endswith((".cc", ".h", ".inl")):
@@ -100,7 +100,7 @@ def check_top(root: Path, relative: str, lines: list[str]) -> Iterator[Finding]:
 
 
 def check_length(where: str, key: str, lines: int, noted: int, most: int) -> Iterator[Finding]:
-    """Compares one length with its two limits."""
+    """Compares a length with its two limits."""
     if lines > noted and key not in ALLOWED:
         text = f"{lines} lines (try for {noted}, at most {most})"
         yield Finding(where, f"{text}: split it by idea", lines > most)
@@ -137,7 +137,7 @@ def check_tree(root: Path) -> list[Finding]:
 
 
 def main() -> int:
-    """Prints the findings; errors decide the exit code."""
+    """Prints the findings; errors set the exit code."""
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
     findings = check_tree(root)
     for finding in findings:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""make_known_routes.py - asks the daemon's program for the ways that only its modules know.
+"""make_known_routes.py - asks the daemon program for the routes that only its modules know.
 
 usage: PYTHONPATH=python .venv/bin/python tools/make_known_routes.py
-Writes python/batchplane/routes/known.json, which serves simulations where the program is not built.
-A test compares it with what the program says; write it anew when tables or hashes have changed.
+Writes python/batchplane/routes/known.json, for simulations where the program is not built. A test
+compares the file with the program; run this again after changes of tables or hashes.
 """
 
 import json
@@ -16,7 +16,7 @@ from batchplane.lang.load import load_pipeline
 from batchplane.routes.known import FILE, key_of, packed
 from batchplane.routes.resolve import probe_routes
 
-# What is usually asked for; what else there is needs the program.
+# The usual parameters; other ones need the program.
 VARIANTS: tuple[tuple[str, dict[str, str]], ...] = (
     ("edge_router", {}),
     ("edge_router", {"vrfs": "4"}),
@@ -31,7 +31,7 @@ VARIANTS: tuple[tuple[str, dict[str, str]], ...] = (
 
 
 def entries() -> dict[str, Any]:
-    """The file's content, as the program has it now."""
+    """The file's content, from the current program."""
     program = find_program()
     made = {}
     for pipeline, params in VARIANTS:

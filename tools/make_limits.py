@@ -35,7 +35,7 @@ _LINE = re.compile(r"^inline constexpr Limit k(\w+)\{([\d']+), ([\d']+)\};", re.
 
 
 def module_text() -> str:
-    """The Python module, as the header has it now."""
+    """The Python module for the current header."""
     found = _LINE.findall(HEADER.read_text(encoding="utf-8"))
     lines = []
     for name, *bounds in found:

@@ -3,11 +3,10 @@
 """make_priors.py - measures the built-in costs on this machine, in pipelines under load.
 
 usage: PYTHONPATH=python .venv/bin/python tools/make_priors.py [--missing]     about a minute
-They serve plans and simulations without a profile (`--costs prior`). A module alone has all caches
-for itself; so only kinds that are in none of the pipelines are measured in small set-ups. With
---missing, only kinds that the file does not have yet are measured, and their entries say on what
-machine. Ports of the kernel are kinds of their own; they take network namespaces. Leave the machine
-alone meanwhile.
+Plans and simulations without a profile use these costs (`--costs prior`). A module alone has all
+caches to itself, so only kinds that are in none of the pipelines are measured in small setups. With
+--missing, only kinds that are not in the file yet are measured, and their entries name the machine.
+Kernel ports have their own entries and need network namespaces. Leave the machine idle meanwhile.
 """
 
 import json
@@ -44,12 +43,12 @@ NOT_KEPT = {"cost"}  # its costs are its parameters
 
 
 def rounded(value: float) -> float:
-    """Three digits say all that a law from elsewhere can."""
+    """Three digits are as precise as costs for another machine can be."""
     return float(f"{value:.3g}")
 
 
 def entry_of(module: dict[str, Any], **more: str) -> dict[str, Any]:
-    """What is kept of a measured module: its law and the parameters that it holds for."""
+    """The entry for a measured module: its law, and the parameters for which it holds."""
     kept = {
         "kind": module["kind"],
         "cost_per_batch_ns": rounded(module["cost_per_batch_ns"]),
@@ -63,7 +62,7 @@ def entry_of(module: dict[str, Any], **more: str) -> dict[str, Any]:
 
 
 def middle(documents: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One entry of each kind and parameters: the one of middle cost at full batches."""
+    """One entry for each kind and parameters: the one of median cost at full batches."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for document in documents:
         for module in document["modules"]:
@@ -78,7 +77,7 @@ def middle(documents: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def as_priors(families: Sequence[dict[str, Any]], alone: dict[str, Any]) -> dict[str, Any]:
-    """What is kept of profiles of pipelines, and of kinds that are in none of them."""
+    """The file's content, from profiles of pipelines and of kinds that are in none of them."""
     first = families[0]
     in_some = {module["kind"] for document in families for module in document["modules"]}
     rest = [module for module in alone["modules"] if module["kind"] not in in_some]
@@ -98,7 +97,7 @@ def as_priors(families: Sequence[dict[str, Any]], alone: dict[str, Any]) -> dict
 
 
 def with_ports(priors: dict[str, Any], options: ProfileOptions) -> dict[str, Any]:
-    """What is there, and ports if they are not."""
+    """Adds ports, unless the file has them."""
     if any("port_kind" in module for module in priors["modules"]):
         return priors
     note = f"measured on {cpu_name()}, {date.today().isoformat()}"
@@ -107,20 +106,20 @@ def with_ports(priors: dict[str, Any], options: ProfileOptions) -> dict[str, Any
 
 
 def sorted_by_kind(priors: dict[str, Any]) -> dict[str, Any]:
-    """As the file has them."""
+    """Sorts the entries as in the file."""
     priors["modules"].sort(key=lambda module: str(module["kind"]))
     return priors
 
 
 def kinds_beyond(known: set[str]) -> list[str]:
-    """Kinds that have a small set-up of their own, and are not known yet."""
+    """Kinds that have their own small setup and are not known yet."""
     return sorted(
         {kind for pipeline in setups() for kind in measured_in(pipeline)} - known - NOT_KEPT
     )
 
 
 def with_missing(priors: dict[str, Any], options: ProfileOptions) -> dict[str, Any]:
-    """What is there, and the kinds that are not."""
+    """Adds the kinds that the file lacks."""
     kinds = kinds_beyond({module["kind"] for module in priors["modules"]})
     if kinds:
         added = profile_kinds(kinds, options)
@@ -130,7 +129,7 @@ def with_missing(priors: dict[str, Any], options: ProfileOptions) -> dict[str, A
 
 
 def measured(options: ProfileOptions) -> dict[str, Any]:
-    """Every family, and the other kinds by themselves."""
+    """Measures every family of pipelines, and the other kinds by themselves."""
     families = []
     kinds = load_kinds(find_program())
     for family in FAMILIES:
@@ -143,7 +142,7 @@ def measured(options: ProfileOptions) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measures and writes."""
+    """Measures, and writes the file."""
     options = ProfileOptions(ms_per_module=300, passes=4)
     if sys.argv[1:] == ["--missing"]:
         priors = with_missing(json.loads(TARGET.read_text(encoding="utf-8")), options)

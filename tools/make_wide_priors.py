@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""make_wide_priors.py - built-in costs for batches of up to 256: the priors, with what caches add.
+"""make_wide_priors.py - built-in costs for batches of up to 256: the priors with cache effects
+added.
 
 usage: make_wide_priors.py PROFILE.json... > python/batchplane/costs/wide.json
-Profiles are made with batches of 256 (`batchplane profile --pipeline gateway --param batch=256`).
-Of them only the shape is taken: time per packet at n over that at 32, smoothed, from 32 on.
+The profiles need batches of 256 (`batchplane profile --pipeline gateway --param batch=256`). Only
+their shape is used: time per packet at n over that at 32, smoothed, from 32 on.
 """
 
 from __future__ import annotations
@@ -18,24 +19,24 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 PRIORS = ROOT / "python" / "batchplane" / "costs" / "priors.json"
 FROM_PKTS, MAX_PKTS = 32, 256
-WINDOW = 24  # sizes on each side that a mean is taken over
+WINDOW = 24  # sizes on each side that are smoothed over
 
 
 def per_pkt_ns(table_ns: list[float], n: int) -> float:
-    """Of batches of about n."""
+    """The time per packet in batches of about n."""
     near = range(max(FROM_PKTS, n - WINDOW), min(MAX_PKTS, n + WINDOW) + 1)
     return statistics.median(table_ns[k - 1] / k for k in near)
 
 
 def shapes(profiles: list[Path]) -> dict[str, list[float]]:
-    """By kind: factors on the time of a packet for batches of 1 to 256."""
+    """By kind: factors on the time per packet for batches of 1 to 256."""
     found: dict[str, list[list[float]]] = {}
     for path in profiles:
         for entry in json.loads(path.read_text())["modules"]:
             table = entry["table_ns"]
             if len(table) < MAX_PKTS or entry["cost_per_pkt_ns"] < 1:
                 continue
-            # What a batch takes by itself falls with n; only what packets take is of interest.
+            # The cost per batch is spread over n packets; only the cost per packet matters here.
             own = [t - entry["cost_per_batch_ns"] for t in table]
             base = per_pkt_ns(own, FROM_PKTS)
             factors = [per_pkt_ns(own, n) / base for n in range(FROM_PKTS, MAX_PKTS + 1)]
@@ -47,12 +48,12 @@ def shapes(profiles: list[Path]) -> dict[str, list[float]]:
 
 
 def widened(entry: dict[str, Any], factors: list[float]) -> dict[str, Any]:
-    """Its table to the end, or its line where packets take next to nothing."""
+    """Extends the entry's table, or keeps only its line if packets cost next to nothing."""
     per_batch, per_pkt = entry["cost_per_batch_ns"], entry["cost_per_pkt_ns"]
     known = entry["table_ns"][:FROM_PKTS]
     if per_pkt < 1:
         return {key: value for key, value in entry.items() if key != "table_ns"}
-    # The line goes on where the table ends.
+    # The line continues where the table ends.
     off = known[-1] - per_batch - per_pkt * len(known)
     more = range(len(known) + 1, MAX_PKTS + 1)
     rest = [round(per_batch + off + per_pkt * n * factors[n - 1], 1) for n in more]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""python_layers.py - which package of python/batchplane may import which: the table of
-check_layers.py for Python, and what the extension for Python may include."""
+"""python_layers.py - which package of python/batchplane may import which: the Python table of
+check_layers.py, and the C++ folders that the extension may include."""
 
 import ast
 import re
@@ -12,8 +12,8 @@ FOLDER = f"python/{PACKAGE}"
 TABLE = "MAY_IMPORT in tools/python_layers.py"
 
 # Package under python/batchplane -> packages that it may import besides itself; imports inside of
-# functions and for types count. What is shared goes down. Files that stand in the folder itself are
-# what others see of the project: they import what they like, and none imports them.
+# functions and for types count too. Shared code goes down. Files in the folder itself are the
+# project's public face: they may import anything, and nothing imports them.
 MAY_IMPORT: dict[str, set[str]] = {
     "base": set(),
     "traces": {"base"},
@@ -44,9 +44,9 @@ MAY_IMPORT["compare"] = _ALL | {"commands"}
 MAY_IMPORT["experiments"] = _ALL | {"commands"}
 MAY_IMPORT["cli"] = _ALL | {"commands", "compare", "experiments"}
 
-# Python modules that would bring the engine into the client's process.
+# Python modules that would load the engine into the client's process.
 ENGINE_IMPORTS = {"ctypes", "cffi", "_cffi_backend"}
-# The extension for Python: simulator and controllers, and what they stand on; never the engine.
+# The extension: simulator, controllers and their base; never the engine.
 EXTENSION_FILES = re.compile(rf"{FOLDER}/native/[a-z_]+\.(h|cc)")
 EXTENSION_INCLUDES = {"base", "exec", "egress", "placement", "spec", "telemetry", "slo", "sim"}
 EXTENSION_NAME = "_native"
@@ -56,7 +56,7 @@ EXTENSION_LOADER = f"{FOLDER}/native/loader.py"
 def check_extension(
     root: Path, include: re.Pattern[str], standard: re.Pattern[str]
 ) -> Iterator[str]:
-    """Yields breaches of the C++ files below python/."""
+    """Yields violations of the C++ files below python/."""
     for path in sorted((root / "python").rglob("*")):
         if path.suffix not in {".h", ".cc", ".inl"}:
             continue
@@ -76,7 +76,7 @@ def check_extension(
 
 
 def imports_of(root: Path, path: Path) -> Iterator[tuple[int, str]]:
-    """Yields line and full dotted name of all that a file imports, wherever it does."""
+    """Yields line and full dotted name of everything that a file imports, at any place."""
     package = path.relative_to(root / "python").parent.parts
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -88,18 +88,18 @@ def imports_of(root: Path, path: Path) -> Iterator[tuple[int, str]]:
 
 
 def file_of(root: Path, name: str) -> Path | None:
-    """The project's file behind a dotted name, or None; its end may be what the file defines."""
+    """The project's file for a dotted name, or None; the last part may be a name in the file."""
     for dotted in (name, name.rpartition(".")[0]):
         path = root / "python" / dotted.replace(".", "/")
         if path.with_suffix(".py").is_file():
             return path.with_suffix(".py")
-    # Names that a package itself has.
+    # Names that the package itself defines.
     package = root / "python" / name.rpartition(".")[0].replace(".", "/") / "__init__.py"
     return package if package.is_file() else None
 
 
 def check_import(relative: str, name: str) -> str | None:
-    """The breach in importing `name`, or None."""
+    """The violation in importing `name`, or None."""
     parts = name.split(".")
     if parts[0] in ENGINE_IMPORTS:
         return f"{name}: Python talks to the daemon and loads the extension, never the engine"
@@ -117,7 +117,7 @@ def check_import(relative: str, name: str) -> str | None:
 
 
 def check_packages(root: Path) -> Iterator[str]:
-    """Yields the breaches of all files of Python below python/, and circles."""
+    """Yields the violations of all Python files below python/, and import cycles."""
     yield from circles(MAY_IMPORT, "tools/python_layers.py:1: {} leads back to itself: {}")
     graph: dict[str, set[str]] = {}
     for path in sorted((root / "python").rglob("*.py")):
@@ -130,7 +130,7 @@ def check_packages(root: Path) -> Iterator[str]:
         told: set[str] = set()
         for line, name in imports_of(root, path):
             breach = check_import(relative, name)
-            # Of several names from one file the first tells enough.
+            # For several names from one file, the first is reported.
             file = file_of(root, name) or name.rpartition(".")[0] or name
             if breach is not None and f"{line}{file}" not in told:
                 told.add(f"{line}{file}")
@@ -141,7 +141,7 @@ def check_packages(root: Path) -> Iterator[str]:
 
 
 def circles(graph: dict[str, set[str]], words: str) -> Iterator[str]:
-    """Yields each circle once, told at the first of its names, with the way round."""
+    """Yields each cycle once, at its first name, with the whole path."""
     told: set[str] = set()
     for start in sorted(graph):
         way = way_back(graph, start)
@@ -151,7 +151,7 @@ def circles(graph: dict[str, set[str]], words: str) -> Iterator[str]:
 
 
 def way_back(graph: dict[str, set[str]], start: str) -> list[str]:
-    """A shortest way from a name over others back to it, without its end; empty when none."""
+    """A shortest path from a name back to itself, without its end; empty if there is none."""
     came_from: dict[str, str] = {}
     todo = [start]
     for name in todo:

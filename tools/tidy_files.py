@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tidy_files.py - the C++ files that clang-tidy looks at in a routine run; never none.
+"""tidy_files.py - chooses the C++ files for a routine run of clang-tidy; never none.
 
 usage: tidy_files.py [COMPILE_COMMANDS.json]
 Environment: CLANG_TIDY_BASE, a commit to compare with.
 
-On a branch: what differs from where it left the main line. On the main line, as in a fresh clone:
-what its newest commit changed, or the newest before it that touched C++. Headers come by way of a
-file that includes them. With the commands of a build only files that it compiles count.
+On a branch: the files that differ from where it left the main line. On the main line, as in a fresh
+clone: the files that its newest commit changed, or else the newest commit before it that changed
+C++. Headers are checked through a file that includes them. With a build's compile commands, only
+files that it compiles count.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def includers() -> dict[str, set[str]]:
 
 
 def sources_of(changed: set[str], compiled: set[str] | None) -> set[str]:
-    """The changed sources, and for each changed header one source that sees it."""
+    """The changed sources, and for each changed header one source that includes it."""
     by_header = includers()
 
     def is_good(name: str) -> bool:

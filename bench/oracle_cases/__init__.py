@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tables of bench/oracle.py: a module each, and what they share."""
+"""The tables of bench/oracle.py, one module each, and what they share."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""load.py - part of what full batches carry, by Poisson arrivals of packets or of bursts.
+"""load.py - a share of the rate of full batches, by Poisson arrivals of packets or of bursts.
 
-SLOs are just above the least p95 that fixed triggers have at the load. Told of a controller: the
-time it is busy for each packet, over that of the least busy fixed triggers that keep the SLO; and
-whether it is late where fixed triggers keep an SLO shorter by 5 %.
+SLOs are just above the least p95 that fixed triggers reach at the load. The table shows for each
+controller its busy time per packet, relative to the least busy fixed triggers that meet the SLO,
+and whether it is late where fixed triggers meet an SLO that is 5 % shorter.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SLOS = (1.06, 1.15, 1.3)
 PERIODS = 60
 BURST_PKTS = {"poisson": 1, "bursts": 16}
 SETTLE_NS, MEASURED_NS = 2_000_000, 15_000_000
-SHARES = (1.0, 0.97, 0.94)  # of the SLO: the p95 of a period varies
+SHARES = (1.0, 0.97, 0.94)  # of the SLO, as the p95 varies between periods
 ROOM = 1.05
 
 
@@ -52,7 +52,7 @@ def compared(point: tuple[str, str], options: argparse.Namespace) -> list[Row]:
 
 
 def pkts_per_busy_s(point: Point) -> float:
-    """What makes fixed triggers the better ones here."""
+    """The goal of the fixed triggers in this table."""
     return point.rate_pps / max(point.busy, 1e-9)
 
 
@@ -85,12 +85,12 @@ def rows_of(
 
 
 def busy_ratio(row: Row, name: str) -> float:
-    """Of the controller's busy time for each packet to that of the fixed triggers."""
+    """The controller's busy time per packet relative to that of the fixed triggers."""
     return row.runs[name].busy_ns_per_pkt / row.best.busy_ns_per_pkt if row.best else math.nan
 
 
 def is_missed(row: Row, name: str) -> bool:
-    """Late where fixed triggers keep the SLO with room to spare."""
+    """Whether it is late although fixed triggers meet the SLO with room to spare."""
     return row.has_room and row.runs[name].violated > MAX_VIOLATED
 
 
@@ -111,7 +111,7 @@ def line(row: Row) -> str:
 
 
 def summary(name: str, rows: Sequence[Row]) -> str:
-    """Of one controller; busy times where both it and the fixed triggers keep the SLO."""
+    """One controller; busy times only where both it and the fixed triggers meet the SLO."""
     room = [row for row in rows if row.has_room]
     kept = [
         row

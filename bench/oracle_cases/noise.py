@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""noise.py - the same pipelines on a machine that is never quite the same.
+"""noise.py - the same pipelines on a machine whose speed varies.
 
-At strength 1 an execution varies by 10 %, all costs drift by 6 % and back in a second, six times a
-second everything costs 1.2 to 2 times as much for 2 to 20 ms, and 300 times a second the machine
-takes 5 to 50 us away. No triggers keep an SLO through all of that: the best ones are the fastest of
-those that are late hardly more often than the ones late least.
+At strength 1 execution times vary by 10 %. All costs drift up and down by 6 % within a second. Six
+times a second everything costs 1.2 to 2 times as much for 2 to 20 ms, and 300 times a second the
+machine takes 5 to 50 us away. No triggers meet an SLO through all of that: the best ones are the
+fastest among those that are hardly later than the least late ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .runs import MAX_VIOLATED, PERIOD_NS, SETTLE_PERIODS, CostChanges, Run, can
 TAKES = "4 minutes, and 1.5 a controller"
 SLOS, PERIODS = 6, 120
 ONE_PERIOD = 0.01
-SHARES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75)  # of the SLO, for triggers to leave room for noise
+SHARES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75)  # of the SLO, so that triggers leave room for noise
 SIGMA = 0.1
 DRIFT, DRIFT_NS, DRIFT_STEP_NS = 0.06, 1_000_000_000, 20_000_000
 SLOW_PER_S, SLOW_NS, SLOW_FACTORS = 6, (2_000_000, 20_000_000), (1.2, 2.0)
@@ -39,7 +39,7 @@ def points(options: argparse.Namespace) -> list[str]:
 
 
 def compared(case: str, options: argparse.Namespace) -> list[Row]:
-    """A row for each SLO of a pipeline. The search itself sees no noise."""
+    """A row for each SLO of a pipeline. The search itself has no noise."""
     quiet, watched = spec_of(case), CASES[case][2]
     fixed = FixedTriggers(quiet, watched)
     fixed.explore()
@@ -63,13 +63,13 @@ def compared(case: str, options: argparse.Namespace) -> list[Row]:
 
 
 def fastest(runs: Mapping[Triggers, Run], max_violated: float) -> tuple[Triggers, Run | None]:
-    """Of those that are late no more often."""
+    """The fastest of those that are late no more often than this."""
     kept = {triggers: run for triggers, run in runs.items() if run.violated <= max_violated}
     return max(kept.items(), key=lambda found: found[1].rate_pps, default=((), None))
 
 
 def summary(name: str, rows: Sequence[Row]) -> str:
-    """Of one controller, also against fixed triggers that are late as often as it is."""
+    """One controller, also compared with fixed triggers that are late as often as it is."""
     ratios = []
     for row in rows:
         mine = row.runs[name]
@@ -86,14 +86,14 @@ def summary(name: str, rows: Sequence[Row]) -> str:
 
 
 def with_noise(spec: Mapping[str, Any], strength: float) -> dict[str, Any]:
-    """What the simulator draws by itself: noise of executions, and holes."""
+    """Adds the noise that the simulator generates itself: of executions, and gaps."""
     holes = {"rate_per_s": HOLES_PER_S * strength, "lengths_ns": HOLES_NS}
     noise = {"noise": {"sigma": SIGMA * strength}, "stalls": holes}
     return {**spec, "simulation": {**spec["simulation"], **noise}}
 
 
 def cost_changes(strength: float, until_ns: int, seed: int) -> CostChanges:
-    """The drift, and moments in which everything is slow."""
+    """The drift, and the slow periods."""
     slow = _slow_moments(SLOW_PER_S * strength, until_ns, random.Random(seed))
     times = {
         *range(0, until_ns, DRIFT_STEP_NS),
@@ -112,7 +112,7 @@ def cost_changes(strength: float, until_ns: int, seed: int) -> CostChanges:
 def _slow_moments(
     per_s: float, until_ns: int, rng: random.Random
 ) -> Sequence[tuple[int, int, float]]:
-    """Begin, end, factor."""
+    """Begin, end and factor of each slow period."""
     moments, now_ns = [], 0
     while (now_ns := now_ns + int(rng.expovariate(per_s / 1e9))) < until_ns:
         moments.append((now_ns, now_ns + rng.randint(*SLOW_NS), rng.uniform(*SLOW_FACTORS)))

@@ -13,7 +13,7 @@ from fixed_triggers import FixedTriggers
 from batchplane.experiments.common.case import NO_LIMIT, Case, inputs_of
 
 COSTS = Path(__file__).resolve().parent.parent / "costs"
-# Name -> pipeline, parameters, and the flows whose delay counts (none named: all).
+# Name -> pipeline, parameters, and the flows whose delay counts (empty: all).
 CASES: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
     "gateway(16)": ("gateway", {"nexthops": 16}, ()),
     "gateway(64)": ("gateway", {"nexthops": 64}, ()),
@@ -29,7 +29,7 @@ CASES: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
 
 
 def spec_of(case: str) -> dict[str, Any]:
-    """The simulator's input, saturated, buffers without age limits of their own."""
+    """The simulator's input: saturated, with buffers without their own age limits."""
     pipeline, params, _ = CASES[case]
     costs = COSTS / f"{re.sub(r'[(,]', '_', case).strip(')')}.json"
     given = {**params, "age_limit": NO_LIMIT}
@@ -41,12 +41,12 @@ def spec_of(case: str) -> dict[str, Any]:
 
 
 def offer(spec: dict[str, Any], params: dict[str, Any]) -> None:
-    """Sets these parameters of the generator."""
+    """Sets parameters of the generator."""
     for generator in spec["generators"]:
         generator["params"] = {**generator["params"], **params}
 
 
 def slos_between(fixed: FixedTriggers, n: int) -> list[int]:
-    """From the p95 that nothing held has to that of full batches."""
+    """SLOs between the p95 of holding nothing and that of full batches."""
     low, high = sorted((fixed.alike(0).p95_ns, fixed.alike(fixed.batch_pkts).p95_ns))
     return [int(1.005 * (low + (high - low) * i / max(n - 1, 1))) for i in range(n)]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""random_trees.py - random pipelines, saturated, at an SLO between nothing held and full batches.
+"""random_trees.py - random pipelines, saturated, at an SLO between holding nothing and full
+batches.
 
-Each module has its own trigger. The search starts from the triggers that controllers settle at and
-from uniform ones, and moves single modules and pairs.
+Each module has its own trigger. The search starts from the triggers at which controllers settle and
+from uniform ones, and changes single modules and pairs.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from .runs import Run, best_kept, run
 TAKES = "5 minutes for 30 pipelines"
 PERIODS = 60
 TRIES = 300
-SHARES = (1.0, 0.99, 0.98, 0.97, 0.95, 0.92)  # of the SLO: a period's p95 is not the next one's
+SHARES = (1.0, 0.99, 0.98, 0.97, 0.95, 0.92)  # of the SLO, as the p95 varies between periods
 NEXT_BEST = 2
 SETTLE_P95, MEASURED_P95 = 3, 10  # times the p95 of full batches
 
 
 def points(options: argparse.Namespace) -> list[int]:
-    """Seeds."""
+    """The seeds."""
     return list(range(options.first, options.first + options.pipelines))
 
 
@@ -54,7 +55,7 @@ def compared(seed: int, options: argparse.Namespace) -> list[Row]:
 
 
 def settled(fixed: FixedTriggers, found: Run) -> list[Triggers]:
-    """Those of a controller, and a little less of each."""
+    """The triggers at which a controller settled, and slightly smaller ones."""
     triggers = tuple(found.trigger_pkts[modules[0]] for modules in fixed.classes)
     return [(*(_trigger(pkts * share) for pkts in triggers), 0) for share in (1, 0.95, 0.9, 0.8)]
 

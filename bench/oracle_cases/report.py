@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""report.py - what tables tell: a row for each point, a summary for each controller."""
+"""report.py - the output of tables: a row for each point, a summary for each controller."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from .runs import MAX_VIOLATED, Run
 
 @dataclass(frozen=True)
 class Row:
-    """One point of a table: what it is, the best fixed triggers there, a run of each controller."""
+    """One point of a table: its description, the best fixed triggers, a run of each controller."""
 
     told: str
-    best: Run | None  # None: no fixed triggers keep the SLO
+    best: Run | None  # None: no fixed triggers meet the SLO
     triggers: Triggers
     runs: dict[str, Run]
-    has_room: bool = True  # some fixed triggers keep less than the SLO
+    has_room: bool = True  # some fixed triggers meet a shorter SLO
     rivals: Mapping[Triggers, Run] = field(default_factory=dict)  # other fixed triggers
 
     def ratio(self, name: str) -> float:
-        """Of the controller's rate to that of the fixed triggers."""
+        """The controller's rate relative to that of the fixed triggers."""
         return self.runs[name].rate_pps / self.best.rate_pps if self.best else float("nan")
 
 
 def shown_triggers(triggers: Triggers) -> str:
-    """By class, and by how much they fall within each."""
+    """The trigger of each class, and its decrease within a class."""
     *of_classes, spread = triggers
     shown = str(of_classes) if len(of_classes) <= 3 else f"{len(of_classes)} classes"
     return f"{shown} -{spread}" if spread else shown
 
 
 def line(row: Row) -> str:
-    """The row as printed: the controllers' ratio, violated periods, and when they had settled."""
+    """The printed row: ratio, violated periods and settling period of each controller."""
     best = "nothing keeps it"
     if row.best:
         shown = shown_triggers(row.triggers)
@@ -49,7 +49,7 @@ def line(row: Row) -> str:
 
 
 def summary(name: str, rows: Sequence[Row]) -> str:
-    """Of one controller, over the points that fixed triggers keep."""
+    """One controller, over the points that fixed triggers meet."""
     kept = [row for row in rows if row.best]
     if not kept:
         return f"{name}: no point that fixed triggers keep"

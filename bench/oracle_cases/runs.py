@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""runs.py - a pipeline under a controller or under fixed triggers, period by period."""
+"""runs.py - runs a pipeline under a controller or with fixed triggers, period by period."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ SETTLE_PERIODS, FIXED_SETTLE_PERIODS = 40, 4
 LAST_PERIODS = 20
 MAX_VIOLATED = 0.005  # of periods
 NEXT_BEST = 6
-# When all costs become how many times those of the pipeline, in order.
+# (time, factor on all costs of the pipeline), in order.
 CostChanges = Sequence[tuple[int, float]]
 
 
 @dataclass(frozen=True)
 class Run:
-    """What it carried, and how late, once settled."""
+    """Rate and lateness, once settled."""
 
     rate_pps: float
     busy: float  # share of the time
     violated: float  # share of the worst flow's periods
-    settled: int  # the first period from which on its rate is within 2 % of that
-    is_late_to_the_end: bool  # some flow's SLO was broken in each of the last periods
+    settled: int  # the first period from which its rate stays within 2 % of that
+    is_late_to_the_end: bool  # some flow broke its SLO in each of the last periods
     trigger_pkts: tuple[int, ...]  # by module, at the end
 
     @property
@@ -46,8 +46,8 @@ def run(
     n: int,
     cost_changes: CostChanges = (),
 ) -> Run:
-    """Settles, then counts n periods; `by` is a controller's name or a decision that stays.
-    Fixed triggers have less to settle, but where costs change everyone meets the same changes."""
+    """Settles, then counts n periods; `by` is a controller's name or a constant decision. Fixed
+    triggers settle faster, but if costs change, everyone gets the same changes."""
     is_fixed = not isinstance(by, str)
     settle_periods = FIXED_SETTLE_PERIODS if is_fixed and not cost_changes else SETTLE_PERIODS
     spec = {**spec, "flows": [dict(flow) for flow in spec["flows"]]}
@@ -91,8 +91,8 @@ def run(
 def best_kept(
     tried: Iterable[Triggers], run_of: Callable[[Triggers], Run]
 ) -> tuple[Triggers, Run | None]:
-    """The first of these, the best first, that is hardly ever late over a whole run; else the one
-    that is late least. The search itself looks at one short window."""
+    """The first of these, in order of quality, that is hardly ever late over a whole run; else the
+    least late one. The search itself only sees one short window."""
     least: tuple[Triggers, Run | None] = ((), None)
     for triggers in tried:
         found = run_of(triggers)
@@ -110,8 +110,8 @@ def candidates(
     value: Value = rate,
     next_best: int = NEXT_BEST,
 ) -> list[Triggers]:
-    """The best for these shares of the SLO, for a period's p95 is not the next one's, and some
-    that are next to the best; the best first."""
+    """The best triggers for these shares of the SLO, as the p95 varies between periods, and some of
+    the next best; the best first."""
     found = [fixed.best(share * slo_ns, value) for share in shares]
     points = {
         point.triggers: point

@@ -31,7 +31,7 @@ def compared(case: str, options: argparse.Namespace) -> list[Row]:
 def rows_of(
     told: str, spec: Mapping[str, Any], watched: Sequence[str], options: argparse.Namespace
 ) -> list[Row]:
-    """A row for each SLO from the p95 that nothing held has to that of full batches."""
+    """A row for each SLO between the p95 of holding nothing and that of full batches."""
     fixed = FixedTriggers(spec, watched)
     fixed.explore()
     n = options.periods or PERIODS

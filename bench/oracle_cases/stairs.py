@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""stairs.py - modules that work on 8 or 16 packets side by side: 17 cost twice what 16 do."""
+"""stairs.py - modules that process 8 or 16 packets side by side: 17 cost twice as much as 16."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TAKES = "2 minutes, and a half a controller"
 PIPELINES = ("tree(8)", "mgw(2,4)", "gateway(16)", "vrf(2,4)", "robot_control(16)")
 LANES = (16, 8)
 SLOS = 8
-HEAVY = 0.5  # of what a full batch costs at most in any module
+HEAVY = 0.5  # relative to the most expensive full batch of any module
 
 
 def points(options: argparse.Namespace) -> list[tuple[str, int]]:
@@ -35,7 +35,7 @@ def compared(point: tuple[str, int], options: argparse.Namespace) -> list[Row]:
 
 
 def with_stairs(spec: Mapping[str, Any], lanes: int) -> dict[str, Any]:
-    """Full batches cost what they did, in heavy modules in steps of so many packets."""
+    """Keeps the cost of full batches, but heavy modules cost in steps of `lanes` packets."""
     full_pkts = spec["engine"]["batch_pkts"]
     costs = dict(spec["simulation"]["costs"])
     full_ns = {name: law_from(cost).at(full_pkts) for name, cost in costs.items()}

@@ -3,8 +3,8 @@
 
 import sys
 
-# `python -m batchplane` looks for every module in the current folder first: what lies there is no
-# part of this program. (So is argv while Python looks for what -m names.)
+# `python -m batchplane` searches the current folder for modules first, but files there are not part
+# of this program. (sys.argv is ["-m", ..] while Python looks for the module.)
 if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
     del sys.path[:1]
 

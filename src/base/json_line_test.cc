@@ -30,7 +30,7 @@ TEST(JsonLine, ReadsEveryKindOfValue) {
   EXPECT_EQ(parse_json_line("1e3").as_double(), 1000.0);
 }
 
-TEST(JsonLine, RefusesWhatIsNoJson) {
+TEST(JsonLine, RefusesInvalidJson) {
   const char* const bad[] = {"",          " ",        "{",       "}",      "[1",
                              "[1,]",      "{\"a\"}",  "{\"a\":", "{a: 1}", "{\"a\":1,",
                              "\"x",       "\"x\\q\"", "tru",     "nul",    "1 2",

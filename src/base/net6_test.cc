@@ -47,7 +47,7 @@ TEST(Net6, RandomAddressesComeBack) {
   }
 }
 
-TEST(Net6, RefusesWhatIsNoAddressOrPrefix) {
+TEST(Net6, RefusesInvalidAddressesAndPrefixes) {
   for (const char* text : {"", "1", ":", ":::", "1:2:3:4:5:6:7", "1:2:3:4:5:6:7:8:9", "10.0.0.1",
                            "fe80::1%lan", "2001:db8::1/64", "12345::", "g::"}) {
     EXPECT_FALSE(parse_ipv6(text)) << text;

@@ -36,7 +36,7 @@ struct Oracle {
   double now = 0;
 };
 
-TEST(UnitSchedule, ChoosesWhatATextBookWouldChoose) {
+TEST(UnitSchedule, ChoosesLikeATextbookScheduler) {
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     Rng rng(seed);
     const uint32_t n = 2 + rng.below(20);
@@ -92,7 +92,7 @@ TEST(UnitSchedule, SharesFollowWeights) {
   }
 }
 
-TEST(UnitSchedule, WhoCouldNotRunHoardsNoCredit) {
+TEST(UnitSchedule, UnitsThatCouldNotRunHoardNoCredit) {
   UnitSchedule schedule(3);
   schedule.activate(1);
   for (int i = 0; i < 1000; ++i) schedule.charge(schedule.pick(false), 1000);

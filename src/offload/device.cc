@@ -36,10 +36,10 @@ Device::Device(DeviceOptions options, Quiescence* quiescence, uint32_t first_slo
       began_ns_(TscClock::instance().now_ns()),
       loops_(options_.n_threads) {
   if (options_.opencl) {
-    own_memory_ = std::make_shared<const OpenClDevice>(*options_.opencl, options_.avoided_cores,
-                                                       "devices." + options_.name);
+    own_memory_ = std::make_shared<OpenClDevice>(*options_.opencl, options_.avoided_cores,
+                                                 "devices." + options_.name);
   } else if (options_.cuda) {
-    own_memory_ = std::make_shared<const CudaDevice>(*options_.cuda, "devices." + options_.name);
+    own_memory_ = std::make_shared<CudaDevice>(*options_.cuda, "devices." + options_.name);
   }
   std::atomic<uint32_t> n_ready{0};
   std::atomic<int> missing_core{-1};
@@ -264,6 +264,7 @@ Value Device::show(uint64_t now_ns) const {
              {"is_up", is_up(now_ns)},
              {"fault", told},
              {"runs_on", own_memory_ == nullptr ? "" : own_memory_->name()},
+             {"mapped_bytes", own_memory_ == nullptr ? 0 : own_memory_->lent_bytes()},
              {"threads", options_.n_threads},
              {"late_jobs", late_jobs_.load(std::memory_order_relaxed)},
              {"jobs", jobs_.load(std::memory_order_relaxed)},

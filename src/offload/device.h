@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -98,6 +99,11 @@ class Device {
   [[nodiscard]] std::optional<double> watts() const {
     return own_memory_ == nullptr ? std::nullopt : own_memory_->watts();
   }
+  // Memory of packets that jobs will have: a device with its own memory may then read it directly. Before the
+  // first of these jobs. Control thread.
+  void lend(std::span<const std::span<uint8_t>> memory) {
+    if (own_memory_ != nullptr) own_memory_->lend(memory);
+  }
   [[nodiscard]] uint32_t first_slot() const { return first_slot_; }
   [[nodiscard]] Value show(uint64_t now_ns) const;
 
@@ -113,7 +119,7 @@ class Device {
   const DeviceOptions options_;
   Quiescence* const quiescence_;
   const uint32_t first_slot_;
-  std::shared_ptr<const KernelDevice> own_memory_;  // null: the device uses host memory
+  std::shared_ptr<KernelDevice> own_memory_;  // null: the device uses host memory
   std::array<std::atomic<Lane*>, kMaxLanes> lanes_{};
   std::vector<std::unique_ptr<Lane>> owned_;  // control thread
   uint32_t n_attached_ = 0;

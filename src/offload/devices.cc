@@ -271,4 +271,10 @@ void add_devices(const PipelineSpec& pipeline, Environment& env, const Environme
   }
 }
 
+void lend_packets(Environment& env, PacketPool& pool) {
+  const std::vector<std::span<uint8_t>> memory = pool.memory();
+  const auto devices = env.shared<Devices>(kDevices, [] { return new Devices; });
+  for (const auto& [name, device] : devices->by_name) device->lend(memory);
+}
+
 }  // namespace batchplane::offload

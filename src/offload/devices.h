@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/module/environment.h"
+#include "core/packet/packet_pool.h"
 #include "offload/device.h"
 #include "spec/pipeline_spec.h"
 
@@ -35,5 +36,7 @@ struct DeviceKind {
 // If there are other cores, device threads avoid those of workers, which never sleep.
 void add_devices(const PipelineSpec& spec, Environment& env, const Environment* running,
                  Mistakes& mistakes);
+// Lets devices read the pool's packets directly, where they can. Before the engine runs a graph of `env`.
+void lend_packets(Environment& env, PacketPool& pool);
 
 }  // namespace batchplane::offload

@@ -26,9 +26,9 @@ Kernel& kernel_of(Runner& runner, const std::string& where) {
       "leave the device out of `on`");
 }
 
-void prefetch_bytes(Packet& pkt) {
+void prefetch_bytes(Packet& pkt, uint32_t most_bytes) {
   const uint8_t* const data = pkt.data();
-  const uint32_t n_bytes = pkt.len_bytes();
+  const uint32_t n_bytes = std::min(pkt.len_bytes(), most_bytes);
   for (uint32_t at = 0; at < n_bytes; at += kLineBytes) __builtin_prefetch(data + at);
 }
 
@@ -78,11 +78,13 @@ bool KernelLane::begin_next(SpscRing<LaneEntry>& ring, uint64_t now_ns) noexcept
   if (!entry.job->claim(entry.number)) return true;
   const uint32_t slot = tail_ % DeviceKernel::kSlots;
   device_->clear(slot);
+  const uint32_t most_input_bytes = device_->most_input_bytes(slot);
   Job& job = *entry.job;
   for (uint32_t i = 0; i < std::min(job.n_pkts, kHeadsAhead); ++i) prefetch_whole(job.pkts[i]);
   for (uint32_t i = 0; i < job.n_pkts; ++i) {
     if (i + kHeadsAhead < job.n_pkts) prefetch_whole(job.pkts[i + kHeadsAhead]);
-    if (i + kBytesAhead < job.n_pkts) prefetch_bytes(*job.pkts[i + kBytesAhead]);
+    if (i + kBytesAhead < job.n_pkts && !device_->fetches(slot))
+      prefetch_bytes(*job.pkts[i + kBytesAhead], most_input_bytes);
     if (!add(slot, *job.pkts[i])) break;  // the rest is computed on the CPU
   }
   job.unclaim();

@@ -220,6 +220,7 @@ struct Rig {
     auto graph = build(spec, nullptr);
     const auto n_pkts = static_cast<uint32_t>(Engine::min_pool_pkts(*graph)) + 4096;
     auto pool = std::make_unique<PacketPool>("stage_test" + std::to_string(next++), n_pkts);
+    lend_packets(*graph->env, *pool);
     engine = std::make_unique<Engine>(std::move(graph), std::move(pool), quiescence);
     if (is_virtual) engine->workers()[0]->use_virtual_clock(&now_ns);
   }

@@ -46,7 +46,7 @@ std::vector<PeriodRow> run(const PlantSpec& spec, const std::string& chooser,
 }
 
 // Evenly spaced packets: the predicted delays of a plan hold, and so do its watts.
-TEST(Plant, KeepsWhatEvaluatePromises) {
+TEST(Plant, RunsAsEvaluatePredicts) {
   PlantSpec spec{.truth = two_devices(), .duration_ns = 2'000'000'000, .is_random = false};
   const Plan plan = solve(spec.truth, {});
   const Outcome promised = evaluate(spec.truth, plan);
@@ -100,7 +100,7 @@ TEST(Plant, KeepsACapOfWatts) {
 }
 
 // No plan changes back and forth while the load only fluctuates a little.
-TEST(Plant, ChangesNothingForNothing) {
+TEST(Plant, KeepsThePlanWhileTheLoadOnlyFluctuates) {
   PlantSpec spec{.truth = two_devices(), .duration_ns = 10'000'000'000};
   Rng rng(3);
   for (uint64_t ms = 150; ms < 10'000; ms += 100) {
@@ -213,7 +213,7 @@ TEST(Placer, CorrectsSlowdownsFromWhatWasMeasured) {
   EXPECT_EQ(after(200, 25, 0), 5);
 }
 
-TEST(Plant, ThePlacerComesNearTheOneWhoKnowsEverything) {
+TEST(Plant, ThePlacerComesCloseToTheOracle) {
   PlantSpec spec{.truth = two_devices(), .duration_ns = 10'000'000'000};
   for (uint64_t s = 0; s < 10; ++s) {
     spec.changes.push_back({.at_ns = s * 1'000'000'000 + 30'000'000,

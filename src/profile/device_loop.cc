@@ -44,6 +44,16 @@ const ModuleInfo& stage_info(const std::string& kind) {
                     "batchplane modules names those that can");
 }
 
+// A module whose results alone come back from a device leaves the packets' bytes as they are.
+bool changes_bytes(Module& module) {
+  try {
+    Kernel* const kernel = module.kernel();
+    return kernel == nullptr || kernel->rewriting() != nullptr;
+  } catch (const ConfigError&) {
+    return true;
+  }
+}
+
 }  // namespace
 
 DeviceLoop::DeviceLoop(Environment& env, PacketPool& pool, const ModuleSpec& module,
@@ -53,7 +63,8 @@ DeviceLoop::DeviceLoop(Environment& env, PacketPool& pool, const ModuleSpec& mod
       images_(images),
       info_(stage_info(module.kind)),
       module_(make_stage(env, info_, module, on, max_batch_pkts)),
-      stage_(dynamic_cast<offload::Stage&>(*module_)) {
+      stage_(dynamic_cast<offload::Stage&>(*module_)),
+      changes_bytes_(changes_bytes(stage_.runner().module())) {
   (void)stage_.runner().module().link(1);
   ctx_->meter = &meter_;
   ctx_->pool = &pool;
@@ -117,6 +128,7 @@ void DeviceLoop::begin(uint32_t n_pkts, uint32_t n_inside) {
   if (!pool_.alloc_bulk(pkts_.data(), all_pkts_))
     throw std::runtime_error("the pool of packets is too small");
   n_free_ = all_pkts_;
+  for (uint32_t i = 0; i < all_pkts_; ++i) restore(*pkts_[i]);
 }
 
 // A failed device finishes no job, because the worker runs them itself: the measurement then ends
@@ -131,13 +143,19 @@ void DeviceLoop::step() {
   poll();
 }
 
+void DeviceLoop::restore(Packet& pkt) {
+  write_image(images_[next_image_], pkt);
+  if (++next_image_ == images_.size()) next_image_ = 0;
+}
+
 void DeviceLoop::put_batch() {
   for (uint32_t done = 0; done < n_pkts_;) {
     const uint32_t n = std::min(n_pkts_ - done, exec::kMaxBatchPkts);
     n_free_ -= n;
     for (uint32_t i = 0; i < n; ++i) {
-      write_image(images_[next_image_], *pkts_[n_free_ + i]);
-      if (++next_image_ == images_.size()) next_image_ = 0;
+      // Bytes that are as they came need no writing, which would take longer than all the rest.
+      if (changes_bytes_) restore(*pkts_[n_free_ + i]);
+      pkts_[n_free_ + i]->meta().drop_reason = 0;
     }
     ctx_->now_ns = now_ns();
     info_.run(module_.get(), *ctx_, &pkts_[n_free_], n);

@@ -44,7 +44,7 @@ class DeviceLoop {
   [[nodiscard]] std::optional<double> watts() const;
   [[nodiscard]] const offload::StageCounts& counts() const { return stage_.counts(); }
   // Batches in flight: as many as a device with its own memory works on at once.
-  static constexpr uint32_t kInside = 2;
+  static constexpr uint32_t kInside = offload::DeviceKernel::kSlots;
   // Runs batches of n for `ms`, and at least as many as is_good() requires; keeps `n_inside` in
   // flight.
   [[nodiscard]] DeviceTimes run(uint32_t n_pkts, double ms, uint32_t n_inside = kInside);
@@ -58,6 +58,7 @@ class DeviceLoop {
   [[nodiscard]] DeviceTimes end();
   [[nodiscard]] bool has_enough() const;
   void put_batch();
+  void restore(Packet& pkt);
   void poll();
   void note_done(uint64_t now_ns);
 
@@ -72,6 +73,7 @@ class DeviceLoop {
   std::vector<Packet*> pkts_;  // the first n_free_ are here
   uint32_t n_free_ = 0;
   size_t next_image_ = 0;
+  const bool changes_bytes_;  // the module, of packets
   // Of the current run.
   uint32_t n_pkts_ = 0;
   uint32_t all_pkts_ = 0;

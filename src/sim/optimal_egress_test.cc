@@ -75,7 +75,7 @@ Seen run(const Spec& spec, bool knows_promises) {
   return seen;
 }
 
-TEST(OptimalEgress, KeepsPromisesWhenOthersBeginToFlood) {
+TEST(OptimalEgress, MeetsSlosWhenOthersBeginToFlood) {
   const Spec spec = pipeline(200'000, 100'000, 100);
   const Seen seen = run(spec, true);
   EXPECT_EQ(seen.late_pkts, 0U);

@@ -84,7 +84,7 @@ TEST(SimulatedScheduler, WaitsOfAFlowWithinItsShareStayWithinTheBoundWhateverOth
   }
 }
 
-TEST(SimulatedScheduler, OfNoPromiseSaysSo) {
+TEST(SimulatedScheduler, SaysSoIfThereIsNoBound) {
   SpecMaker maker = two_into_one(link_of("prio", {1, 1, 2}), 0.5, 1e5);
   Simulation simulation(maker.spec());
   simulation.run_until(kSecond / 100);

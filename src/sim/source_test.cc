@@ -58,7 +58,7 @@ TEST(Source, PacketsAreThereWhenTheyAreDue) {
 
 // A gap in the generator's time: packets due within it come at its end, all of them and with their
 // own times.
-TEST(Source, AHoleDelaysWhatFallsDueWithinIt) {
+TEST(Source, AGapDelaysPacketsDueWithinIt) {
   SourceSpec spec = every_microsecond();
   spec.ring_pkts = 64;
   spec.stalls = {2000, {20'500}};
@@ -81,7 +81,7 @@ TEST(Source, AHoleDelaysWhatFallsDueWithinIt) {
   EXPECT_EQ(rig.refused(), 0U);
 }
 
-TEST(Source, AHoleKeepsASaturatingGeneratorFromTheRoomThatComes) {
+TEST(Source, AGapKeepsASaturatingGeneratorFromRefillingTheRing) {
   SourceSpec spec = every_microsecond();
   spec.is_saturating = true;
   spec.stalls = {2000, {20'500}};

@@ -197,7 +197,7 @@ TEST(Units, BackpressureNeverEndsInADeadlock) {
 
 // A leaf that takes a hundred times its profile gets its normal share of the core, with and without
 // an age limit, and the others theirs. Run to completion would leave them a hundredth.
-TEST(Units, OthersKeepTheirShareBesideOneThatTakesAHundredTimesItsProfile) {
+TEST(Units, OthersKeepTheirShareIfOneTakesAHundredTimesItsProfile) {
   for (const uint64_t age_limit_ns : {0U, 50'000U}) {
     SpecMaker maker = make_tree(4, 2000, 500);
     maker.spec().costs["leaf_0"] = {200'000, 50'000};

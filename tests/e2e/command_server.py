@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""command_server.py - `batchplane ...` hundreds of times without loading Python as often.
+"""command_server.py - runs `batchplane ...` hundreds of times without loading Python each time.
 
-An interpreter that has loaded the command line forks for each command: what runs is the command's
-own main(), in a process of its own, with its own words, environment, folder and namespaces.
+An interpreter that has loaded the command line forks for each command. The child runs the command's
+own main(), with its own arguments, environment, folder and namespaces.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from pathlib import Path
 from typing import IO
 
 MAX_REQUEST_BYTES = 1 << 17
-# Not loaded beforehand: it brings numpy along, whose threads are better started where they work.
+# Not loaded in advance: it needs numpy, whose threads should start in the process that uses them.
 LOADED_LATE = ("control",)
-# User first: it gives the rights to enter the others.
+# User first: it gives the right to enter the others.
 NAMESPACES = ("user", "net", "mnt")
 
 
 class CommandServer:
-    """Starts commands, one after the other."""
+    """Runs commands, one after the other."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -65,7 +65,7 @@ class CommandServer:
             return code, _text(out), _text(err)
 
     def close(self) -> None:
-        """Ends it: it goes when nobody is there to ask."""
+        """Ends the server, which exits when its connection closes."""
         self._ours.close()
         self._process.wait(10)
 
@@ -82,7 +82,7 @@ def _enter(pid: int) -> None:
     """Moves this process into the namespaces of another one."""
     libc = ctypes.CDLL(None, use_errno=True)
     with contextlib.ExitStack() as files:
-        # All are opened before: behind the first step /proc shows somebody else's.
+        # All are opened first: after the first setns, /proc shows another namespace's processes.
         spaces = [files.enter_context(open(f"/proc/{pid}/ns/{name}")) for name in NAMESPACES]
         for name, space in zip(NAMESPACES, spaces, strict=True):
             if libc.setns(space.fileno(), 0) != 0:
@@ -90,7 +90,7 @@ def _enter(pid: int) -> None:
 
 
 def _become(request: dict[str, object], fds: Sequence[int]) -> None:
-    """Makes a child of the server what its command is to be."""
+    """Turns a child of the server into its command."""
     for number, fd in enumerate(fds, start=1):
         os.dup2(fd, number)
         os.close(fd)
@@ -103,7 +103,7 @@ def _become(request: dict[str, object], fds: Sequence[int]) -> None:
 
 
 def _serve(connection: socket.socket) -> bool:
-    """Forks for each request. True in each child; False at the end."""
+    """Forks for each request. True in each child, False at the end."""
     while True:
         line, fds, _, _ = socket.recv_fds(connection, MAX_REQUEST_BYTES, 2)
         if not line:
@@ -125,7 +125,8 @@ def _main() -> None:
 
     for home in HOMES.keys() - LOADED_LATE:
         import_module(f"batchplane.cli.{home}")
-    # What was loaded is never looked through, and so never copied, in a child.
+    # The garbage collector must not touch loaded objects in a child, or their pages would be
+    # copied.
     gc.freeze()
     if _serve(socket.socket(fileno=int(sys.argv[1]))):
         main()

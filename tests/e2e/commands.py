@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""commands.py - the real command line and the real daemon, in a run folder of the test's own."""
+"""commands.py - the real command line and the real daemon, in the test's own run folder."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from batchplane.daemon.client import Client
 
 TREE = Path(__file__).resolve().parents[2]
 
-# Commands that have been run from nothing: that each loads what it needs was seen then.
+# Commands that have run once in a new process, which showed that each loads what it needs.
 _started_alone: set[str] = set()
 
 
 @cache
 def _server() -> CommandServer:
-    """Runs commands from the second of a kind on."""
+    """Runs all commands of a kind but the first."""
     server = CommandServer()
     atexit.register(server.close)
     return server
@@ -38,7 +38,7 @@ def _server() -> CommandServer:
 
 @dataclass
 class Done:
-    """How a command ended."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -46,12 +46,12 @@ class Done:
 
     @property
     def lines(self) -> list[str]:
-        """What it said on standard error, line by line."""
+        """Standard error, line by line."""
         return self.err.splitlines()
 
 
 class Commands:
-    """`batchplane ...`, in the tests' namespace or in that of a lab."""
+    """`batchplane ...`, in the tests' namespace or in a lab's."""
 
     def __init__(self, folder: Path, space: Namespace | None = None) -> None:
         self.folder = folder
@@ -65,7 +65,7 @@ class Commands:
         )
 
     def words(self, words: Sequence[str]) -> list[str]:
-        """The whole command."""
+        """The whole command line."""
         prefix = self.space.enter() if self.space else []
         return [*prefix, sys.executable, "-m", "batchplane", *words]
 
@@ -82,17 +82,17 @@ class Commands:
         return Done(done.returncode, done.stdout, done.stderr)
 
     def good(self, *words: str, timeout_s: float = 180) -> str:
-        """Runs a command that must end well; its output."""
+        """Runs a command that must succeed; returns its output."""
         done = self.run(*words, timeout_s=timeout_s)
         assert done.code == 0, f"{words}: {done.code}\n{done.out}{done.err}{self.log()}"
         return done.out
 
     def json(self, *words: str) -> Any:
-        """The answer of a command that must end well."""
+        """The JSON answer of a command that must succeed."""
         return json.loads(self.good(*words, "--json"))
 
     def popen(self, *words: str) -> subprocess.Popen[str]:
-        """Starts a command; its output can be read."""
+        """Starts a command whose output can be read."""
         return subprocess.Popen(
             self.words(words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, env=self.environment, cwd=TREE,
@@ -107,7 +107,7 @@ class Commands:
         return int(json.loads((self.folder / f"{name}.json").read_text())["pid"])
 
     def pids(self) -> list[int]:
-        """Daemons with sockets in our folder that live."""
+        """Live daemons with sockets in our folder."""
         found = []
         for state in self.folder.glob("*.json"):
             pid = int(json.loads(state.read_text())["pid"])
@@ -116,13 +116,13 @@ class Commands:
         return found
 
     def log(self) -> str:
-        """All daemons' logs, for messages."""
+        """All daemons' logs, for assertion messages."""
         return "".join(
             f"\n--- {path.name}\n{path.read_text()}" for path in self.folder.glob("*.log")
         )
 
     def stop(self, name: str) -> dict[str, Any]:
-        """Stops a daemon; its report, in which all packets accounted for."""
+        """Stops a daemon; returns its report, which must account for all packets."""
         pid = self.pid(name)
         answer = self.json("stop", name)
         report = answer[0] if isinstance(answer, list) else answer
@@ -132,14 +132,15 @@ class Commands:
         return dict(report.get("report", report))
 
     def kill_all(self) -> None:
-        """Whatever a failed test has left."""
+        """Kills daemons that a failed test has left."""
         for pid in self.pids():
             os.kill(pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager
 def running(commands: Commands, name: str, *words: str) -> Iterator[Commands]:
-    """`batchplane start WORDS`; at the end it is stopped, every packet accounted for, none is left."""
+    """`batchplane start WORDS`, and at the end a stop that accounts for all packets and leaves no
+    process."""
     try:
         commands.good("start", *words)
         yield commands
@@ -150,7 +151,7 @@ def running(commands: Commands, name: str, *words: str) -> Iterator[Commands]:
 
 
 def is_running(pid: int) -> bool:
-    """True for a process that runs; a zombie does not."""
+    """Whether the process runs; a zombie does not count."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

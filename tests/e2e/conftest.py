@@ -27,7 +27,7 @@ def program() -> Path:
 
 @pytest.fixture(scope="session")
 def can_have_labs() -> None:
-    """Skips, loudly, where no namespaces can be made."""
+    """Skips if namespaces cannot be created, and says so."""
     reason = missing()
     if reason is not None:
         pytest.skip(reason)
@@ -42,14 +42,14 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def shared_folder() -> Iterator[Path]:
-    """The same for a daemon of all tests of a file that leave it as it was."""
+    """A run folder for a daemon that all tests of a file share and leave unchanged."""
     with tempfile.TemporaryDirectory(prefix="bpe") as name:
         yield Path(name)
 
 
 @pytest.fixture
 def batchplane(program: Path, folder: Path) -> Iterator[Commands]:
-    """The command line; daemons that a test leaves are ended, and the test fails for it."""
+    """The command line; kills daemons that a test leaves, and fails the test."""
     commands = Commands(folder)
     yield commands
     left = commands.pids()
@@ -66,7 +66,7 @@ def lab(program: Path, can_have_labs: None) -> Iterator[Lab]:
 
 @pytest.fixture(scope="module")
 def shared_lab(program: Path, can_have_labs: None) -> Iterator[Lab]:
-    """The same for all tests of a file that only talk through it."""
+    """The same lab for all tests of a file that only send traffic through it."""
     with two_hosts() as made:
         yield made
 

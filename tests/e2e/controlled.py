@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""controlled.py - a gateway under full load, a controller of a few lines, and what is asked of them."""
+"""controlled.py - a gateway at full load, a small controller, and queries about them."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Steady:
 
 
 def control_of(commands: Commands) -> dict[str, Any]:
-    """What `show control` says."""
+    """The answer of `show control`."""
     with commands.client("gateway") as client:
         answer: dict[str, Any] = client.show("control")
     return answer
 
 
 def written(folder: Path, name: str, text: str) -> str:
-    """A file for a command; its path."""
+    """Writes a file for a command; returns its path."""
     path = folder / name
     path.write_text(text)
     return str(path)

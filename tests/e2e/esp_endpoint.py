@@ -3,9 +3,9 @@
 
 usage: python esp_endpoint.py OWN PEER INSIDE SITE KEYS [--udp] [--suite NAME]
 
-Makes tun0 with the address INSIDE, routes SITE into it, and says "ready". KEYS is a file with the lines
-of SA 1, which sends, and SA 2, which receives, as for esp_encrypt. The cryptography is the package
-`cryptography`, everything else is written here: nothing of it is Batchplane's.
+Makes tun0 with the address INSIDE, routes SITE into it, and prints "ready". KEYS is a file with the
+lines of SA 1, which sends, and SA 2, which receives, as for esp_encrypt. The cryptography comes
+from the package `cryptography`, the rest is written here; none of it is Batchplane code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 _ESP, _PORT = 50, 4500
 _TUNSETIFF, _TUN_WITHOUT_HEADER = 0x400454CA, 0x1001
-_OUT_SPI, _IN_SPI = 4098, 4097  # the other way round than at the gateway
+_OUT_SPI, _IN_SPI = 4098, 4097  # the reverse of the gateway's
 
 
 class Sa:
@@ -58,7 +58,8 @@ class Sa:
         return hmac.digest(self.keys[1], front + high, hashlib.sha256)[:16]
 
     def open(self, esp: bytes) -> bytes | None:
-        """What it carries, when it is genuine. Few packets come here: numbers stay below 2^32."""
+        """The payload, if it is authentic. Tests send few packets: sequence numbers stay below
+        2^32."""
         spi, low = struct.unpack("!II", esp[:8])
         if spi != self.spi:
             return None

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""frames.py - frames that no kernel would send: programs that run inside a lab, on raw sockets."""
+"""frames.py - frames that no kernel would send, from programs that run inside a lab on raw
+sockets."""
 
 from __future__ import annotations
 
 from lab import Lab
 from waiting import wait_until
 
-# argv: tags as one hex string. Sends three frames with a payload that says which.
+# argv: tags as one hex string. Sends three numbered frames.
 _SEND = """
 import socket, sys
 s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
@@ -65,7 +66,8 @@ for i in range(100):
 
 
 def send_and_capture(lab: Lab, tags: list[int]) -> tuple[list[str], list[str]]:
-    """Three frames with these tags (type and value as one number) from host a; what host b sees."""
+    """Sends three frames with these tags (type and value as one number) from host a; returns host
+    b's view."""
     text = "".join(f"{tag:08x}" for tag in tags)
     output = []
     capture = lab.hosts["b"].start("python3", "-S", "-u", "-c", _CAPTURE, stdout=-1, text=True)

@@ -4,8 +4,8 @@
 usage: python3 -S gtpu_endpoint.py OWN GATEWAY USER UPLINK_TEID DOWNLINK_TEID [--qfi N]
        python3 -S gtpu_endpoint.py OWN GATEWAY --echo SEQUENCE | --unknown TEID
 
-The first form makes tun0 with the user's address and says "ready"; it needs no package. The second
-sends one message, prints what comes back within 3 s as hexadecimal digits, and ends.
+The first form makes tun0 with the user's address and prints "ready"; it needs no package. The
+second sends one message, prints the answer within 3 s as hexadecimal digits, and ends.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _TUNSETIFF, _TUN_WITHOUT_HEADER = 0x400454CA, 0x1001
 
 
 def header(kind: int, teid: int, rest: bytes, flags: int = 0x30) -> bytes:
-    """A GTP-U message of version 1; what follows the first 8 bytes is `rest`."""
+    """A GTP-U message of version 1; `rest` follows the first 8 bytes."""
     return struct.pack("!BBHI", flags, kind, len(rest), teid) + rest
 
 
 def payload_of(message: bytes) -> bytes:
-    """What comes behind options and extension headers."""
+    """The payload after options and extension headers."""
     if not message[0] & 7:
         return message[8:]
     at, kind = 12, message[11] if message[0] & 4 else 0
@@ -40,7 +40,7 @@ def payload_of(message: bytes) -> bytes:
 
 
 def open_tun(address: str) -> int:
-    """tun0 with the user's address; what goes to others than the base station's net takes it."""
+    """tun0 with the user's address; all traffic beyond the base station's network goes there."""
     tun = os.open("/dev/net/tun", os.O_RDWR)
     fcntl.ioctl(tun, _TUNSETIFF, struct.pack("16sH", b"tun0", _TUN_WITHOUT_HEADER))
     for words in (
@@ -79,11 +79,11 @@ def serve(tun: int, udp: socket.socket, gateway: str, teids: tuple[int, int], qf
 
 
 def main() -> int:
-    """Serves a user, or asks once."""
+    """Serves a user, or sends one request."""
     own, gateway = sys.argv[1:3]
     udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     if sys.argv[3] in ("--echo", "--unknown"):
-        # The daemon answers requests to where they came from, and errors to the well-known port.
+        # The daemon answers requests to their source port, and sends errors to the well-known port.
         number = int(sys.argv[4])
         is_echo = sys.argv[3] == "--echo"
         udp.bind((own, 0 if is_echo else PORT))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""home_world.py - a home, the internet, and something between them."""
+"""home_world.py - a home, the internet, and a gateway between them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SERVICES = str(Path(__file__).with_name("services.py"))
 
 @dataclass
 class World:
-    """Home and internet with something between them."""
+    """Home and internet with a gateway between them."""
 
     lab: Lab
     commands: Commands | None  # None: the kernel
@@ -36,7 +36,7 @@ class World:
 
 @contextlib.contextmanager
 def gateway_world(folder: Path, mtu_bytes: int, *params: str) -> Iterator[World]:
-    """pipelines/home_gateway.yaml between them; at the end all packets accounted for."""
+    """pipelines/home_gateway.yaml between them; at the end all packets must be accounted for."""
     lab = home_hosts(mtu_bytes)
     commands = Commands(folder, lab.router)
     try:

@@ -14,7 +14,8 @@ A, B, OWN_A, OWN_B = "2001:db8:1::2", "2001:db8:2::2", "2001:db8:1::1", "2001:db
 
 
 def turn_on(host: Namespace) -> None:
-    """IPv6 with a link-local address, at once: nobody else is on the link to have it."""
+    """IPv6 with a link-local address, without duplicate address detection: nobody else is on the
+    link."""
     settings = "/proc/sys/net/ipv6/conf/eth0"
     host.run("sh", "-c", f"echo 0 > {settings}/accept_dad; echo 0 > {settings}/disable_ipv6")
 
@@ -25,7 +26,7 @@ def give_address(host: Namespace, address: str, gateway: str) -> None:
 
 
 def ping6(lab: Lab, host: str, *words: str) -> str:
-    """Output of ping, good or not."""
+    """Output of ping, whether it succeeds or not."""
     return lab.hosts[host].run("ping", "-6", "-n", *words, is_good=False)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""lab.py - the hosts that tests of real traffic talk between, and what those tests wait for."""
+"""lab.py - the hosts between which tests send real traffic, and conditions to wait for."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ Lab = Hosts
 
 
 def missing() -> str | None:
-    """Why no lab can be made here, or None."""
+    """The reason why no lab can be created here, or None."""
     reason = missing_for_hosts()
     return None if reason is None else f"NOT RUN: {reason}"
 
 
-# Name, the router's end, address and gateway of each: the set-up of pipelines/router.yaml.
+# Name, router's end, address and gateway of each host, as in pipelines/router.yaml.
 ROUTED = (
     ("a", "lan0", "10.0.1.2/24", "10.0.1.1"),
     ("b", "wan0", "10.0.2.2/24", "10.0.2.1"),
@@ -71,12 +71,12 @@ def wait_listening(host: Namespace, port: int, kind: str = "tcp", timeout_s: flo
 
 
 def iperf3(client: Namespace, server: str, *words: str) -> dict[str, Any]:
-    """Runs iperf3 against a server on port 5201; the "end" of its report."""
+    """Runs iperf3 against a server on port 5201; returns the "end" section of its report."""
 
     def report() -> dict[str, Any] | None:
         output = client.run("iperf3", "-c", server, "-J", *words, timeout_s=120)
         told: dict[str, Any] = json.loads(output)
-        # A server closes the previous test in its own time, and takes one at a time.
+        # A server takes one test at a time, and may still be closing the previous one.
         return None if "server is busy" in told.get("error", "") else told
 
     told = wait_until(report, f"iperf3 {' '.join(words)}")
@@ -85,13 +85,13 @@ def iperf3(client: Namespace, server: str, *words: str) -> dict[str, Any]:
 
 
 def ping(lab: Lab, host: str, *words: str) -> str:
-    """Output of ping, good or not."""
+    """Output of ping, whether it succeeds or not."""
     return lab.hosts[host].run("ping", "-n", *words, is_good=False)
 
 
 @contextlib.contextmanager
 def steady_pings(lab: Lab, address: str, interval_s: float = 0.005) -> Iterator[None]:
-    """Pings from a while something happens, and for a while after it: not one of them is lost."""
+    """Pings during the block and a while after it; none of them may be lost."""
     with tempfile.NamedTemporaryFile() as told:
 
         def answered() -> list[int]:
@@ -101,7 +101,7 @@ def steady_pings(lab: Lab, address: str, interval_s: float = 0.005) -> Iterator[
         process = lab.hosts["a"].start("ping", "-n", "-i", str(interval_s), address, stdout=told)
         wait_until(lambda: len(answered()) >= 20, "pings are answered")
         yield
-        # Those sent while it happened are answered before those after it, or never.
+        # Pings sent during the block are answered before those sent after it, or never.
         last = max(answered()) + 50
         wait_until(lambda: max(answered()) > last, "pings are answered after it")
         process.send_signal(signal.SIGINT)

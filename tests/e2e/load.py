@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""load.py - pipelines/l2l3.yaml under generated load: what runs, and whether it still does."""
+"""load.py - pipelines/l2l3.yaml under generated load: whether traffic still flows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def in_pkts(client: Client) -> int:
 
 
 def assert_traffic_goes_on(commands: Commands, name: str = "l2l3") -> None:
-    """More packets come in, and they add up."""
+    """More packets come in, and the balance holds."""
     with commands.client(name) as client:
         before = in_pkts(client)
         wait_until(lambda: in_pkts(client) > before + 1000, "traffic goes on")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""raw_frames.py - frames as bytes, put on a link and looked for on another, without the kernels' say."""
+"""raw_frames.py - frames as bytes, sent on one link and received on another, bypassing the
+kernels."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ for frame in sys.argv[1:]:
     s.send(bytes.fromhex(frame))
 """
 
-# argv: a marker. Prints what comes in until a frame has it.
+# argv: a marker. Prints frames until one contains the marker.
 _WATCH = """
 import socket, sys
 ETH_P_ALL, OUTGOING = 3, 4
@@ -54,7 +55,7 @@ def checksum(data: bytes) -> int:
 
 
 def ipv4(src: str, dst: str, protocol: int, body: bytes, options: bytes = b"") -> bytes:
-    """A packet with a right header checksum."""
+    """A packet with a correct header checksum."""
     ihl = 5 + len(options) // 4
     head = bytearray(
         struct.pack("!BBHIBBH", 0x40 | ihl, 0, ihl * 4 + len(body), 0, 64, protocol, 0)
@@ -76,7 +77,7 @@ def udp(body: bytes, src_port: int = 5000, dst_port: int = 5001) -> bytes:
 
 
 def udp6(src: str, dst: str, body: bytes, dst_port: int = 5001) -> bytes:
-    """A packet with a datagram that has its checksum."""
+    """A UDP datagram over IPv6 with its checksum."""
     segment = bytearray(struct.pack("!HHHH", 5000, dst_port, 8 + len(body), 0) + body)
     pseudo = _address6(src) + _address6(dst) + struct.pack("!II", len(segment), UDP)
     struct.pack_into("!H", segment, 6, checksum(pseudo + bytes(segment)))
@@ -91,7 +92,7 @@ def ping(body: bytes) -> bytes:
 
 
 def arp_request(src_mac: str, src: str, wanted: str) -> bytes:
-    """Who has it?"""
+    """Who has the address?"""
     head = struct.pack("!HHBBH", 1, IPV4, 6, 4, 1) + bytes.fromhex(src_mac.replace(":", ""))
     return head + socket.inet_aton(src) + bytes(6) + socket.inet_aton(wanted)
 
@@ -104,7 +105,7 @@ def send(sender: Namespace, frames: Sequence[bytes]) -> None:
 def arriving(
     sender: Namespace, receiver: Namespace, frames: Sequence[bytes], last: bytes, marker: bytes
 ) -> list[bytes]:
-    """What comes in at the receiver until `last`, which brings the marker and is sent after the rest."""
+    """The frames that arrive up to `last`, which contains the marker and is sent after the rest."""
     watching = receiver.start(
         "python3", "-S", "-u", "-c", _WATCH, marker.hex(), stdout=subprocess.PIPE, text=True
     )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_bad_gateway_input.py - mistakes in rules and tables of gateway modules: `check` tells each
-with its place and a remedy, and ends with exit code 2.
+"""test_bad_gateway_input.py - mistakes in rules and tables of gateway modules: `check` reports each
+with its position and a fix, and ends with exit code 2.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ def check(commands: Commands, folder: Path, module: str) -> Done:
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_mistakes_are_told_with_their_place(batchplane: Commands, folder: Path, name: str) -> None:
+def test_mistakes_are_reported_with_their_position(
+    batchplane: Commands, folder: Path, name: str
+) -> None:
     module, wanted = BROKEN[name]
     done = check(batchplane, folder, module)
     told = done.out + done.err

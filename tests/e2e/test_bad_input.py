@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_bad_input.py - wrong files, sizes and words: exit code 2 and lines that say what, where, and the fix."""
+"""test_bad_input.py - bad files, sizes and arguments: exit code 2 and lines that say what, where,
+and the fix."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ flows:
   - {name: f, path: [in, ttl, out], delay_slo: 1ms}
 """
 
-# name: (what is replaced, by what, words that the message must have)
+# name: (text to replace, replacement, words that the message must have)
 BROKEN = {
     "no_such_kind": ("kind: ttl", "kind: tll", ["x.yaml:5", "ttl", "did you mean 'ttl'"]),
     "no_such_param": ("kind: ttl", "kind: ttl, mend: true", ["x.yaml:5", "mend", "mend_checksum"]),
@@ -69,7 +70,7 @@ BROKEN = {
 def test_broken_pipelines_are_refused_with_reasons(
     batchplane: Commands, folder: Path, name: str
 ) -> None:
-    """check finds it, in words that say where and what; one line for each mistake."""
+    """check finds the mistake and says where and what; one line for each mistake."""
     old, new, wanted = BROKEN[name]
     assert old in GOOD
     file = folder / "x.yaml"
@@ -86,7 +87,7 @@ def test_broken_pipelines_are_refused_with_reasons(
     "name", ["no_such_kind", "table_too_large", "pool_too_small", "no_such_port"]
 )
 def test_broken_pipelines_do_not_start(batchplane: Commands, folder: Path, name: str) -> None:
-    """start refuses in the words of check, and nothing is left running."""
+    """start reports the same as check, and leaves nothing running."""
     old, new, wanted = BROKEN[name]
     file = folder / "x.yaml"
     file.write_text(GOOD.replace(old, new))
@@ -98,7 +99,7 @@ def test_broken_pipelines_do_not_start(batchplane: Commands, folder: Path, name:
     assert batchplane.pids() == []
 
 
-def test_all_mistakes_are_told_at_once(batchplane: Commands, folder: Path) -> None:
+def test_all_mistakes_are_reported_at_once(batchplane: Commands, folder: Path) -> None:
     file = folder / "x.yaml"
     text = GOOD.replace("kind: ttl", "kind: tll").replace(
         "kind: source", "kind: source, size_bytes: 20"
@@ -116,7 +117,7 @@ MACHINE = {
     "modules": {"in": {"kind": "source"}, "out": {"kind": "sink"}},
 }
 
-# What reaches the daemon without the command line: each is refused by the daemon itself.
+# Input that reaches the daemon without the command line: the daemon itself must reject it.
 BROKEN_JSON = {
     "no_json": ("{", "x.json"),
     "no_object": ("[]", "expected"),
@@ -167,7 +168,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_wrong_words_end_with_the_right_code(batchplane: Commands, name: str) -> None:
+def test_wrong_arguments_end_with_the_right_code(batchplane: Commands, name: str) -> None:
     words, code, wanted = COMMANDS[name]
     done = batchplane.run(*words)
     assert done.code == code, done.out + done.err
@@ -204,7 +205,7 @@ def test_settings_are_checked_before_anything_changes(batchplane: Commands) -> N
 
 
 def test_each_end_of_a_port_has_one_worker(batchplane: Commands, folder: Path) -> None:
-    """Two workers at one end of a ring would read packets twice: `check` and `apply` refuse it."""
+    """Two workers on one end of a ring would read packets twice: `check` and `apply` reject it."""
     text = """
 workers: [{name: a}, {name: b}]
 ports: {p: {kind: ring}, q: {kind: ring}}

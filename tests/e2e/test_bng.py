@@ -21,7 +21,7 @@ from batchplane.demo.traffic import received_bytes, sent_by_flow
 from batchplane.demo.traffic import running as iperf3
 
 RUN_S = 1
-# What a ceiling of 50 Mbit/s lets through at once: a millisecond of it and a packet.
+# The burst of a ceiling of 50 Mbit/s: a millisecond of it and a packet.
 BURST_BITS = 8 * 10_000
 SITES = {("alice", "bob"): 60e6, ("carol", "dave"): 60e6}
 
@@ -36,7 +36,8 @@ def access(program: Path, can_have_labs: None) -> Iterator[Lab]:
 
 
 def _arrived(commands: Commands, lab: Lab) -> bool:
-    """Each subscriber's kernel has what the tree sent, and at most the gateway's ARP besides."""
+    """Each subscriber's kernel got the packets that the tree sent, and only the gateway's ARP
+    besides."""
     with commands.client("bng") as client:
         sent = sent_by_flow(client, "download")
     return all(
@@ -46,7 +47,7 @@ def _arrived(commands: Commands, lab: Lab) -> bool:
 
 
 def _all_get_something(commands: Commands, lab: Lab, direction: str) -> None:
-    """Beside the flood: however fast or slow this machine is, nobody is kept from sending."""
+    """During the flood everybody can send, however fast or slow this machine is."""
     loads = list(bng.loads_of(lab, direction).values())
     with commands.client("bng") as client:
         before = sent_by_flow(client, direction)

@@ -15,7 +15,7 @@ B = "10.0.2.2"
 
 
 def test_routes_change_under_traffic(lab: Lab, router: Commands) -> None:
-    """Two thousand edits of other routes lose no ping; deleting the one in use stops them at once."""
+    """2000 edits of other routes lose no ping; deleting the route in use stops pings at once."""
     assert "1 received" in ping_once(lab, "a", B)
     with steady_pings(lab, B), router.client("router") as client:
         for i in range(1000):
@@ -30,12 +30,12 @@ def test_routes_change_under_traffic(lab: Lab, router: Commands) -> None:
 
 
 def ping_once(lab: Lab, host: str, address: str) -> str:
-    """One ping with a second to come back."""
+    """One ping with a timeout of two seconds."""
     return lab.hosts[host].run("ping", "-n", "-c", "1", "-W", "2", address, is_good=False)
 
 
 def test_a_next_hop_changes_under_traffic(lab: Lab, router: Commands) -> None:
-    """A route by next-hop id follows the id, and what the id means is changed in one step."""
+    """A route by next-hop id follows the id, and the id's meaning changes in one step."""
     lab.hosts["b"].run("ip", "address", "add", "198.51.100.7/32", "dev", "lo")
     router.good("set", "lookup", "next_hop", "id=5", f"via={B}")
     router.good("set", "lookup", "add", "prefix=198.51.100.0/24", "next_hop=5")
@@ -49,7 +49,7 @@ def test_a_next_hop_changes_under_traffic(lab: Lab, router: Commands) -> None:
 
 
 def test_apply_under_traffic_loses_nothing(lab: Lab, router: Commands, folder: Path) -> None:
-    """A counter goes in and out of the path ten times; neighbours stay known, no ping is lost."""
+    """A counter is inserted and removed ten times; neighbours stay known, and no ping is lost."""
     text = (TREE / "pipelines" / "router.yaml").read_text()
     longer = folder / "longer.yaml"
     counted = text.replace(
@@ -85,7 +85,7 @@ def test_a_refused_apply_changes_nothing(batchplane: Commands, folder: Path) -> 
 
 
 def test_what_is_saved_starts_the_same_router(lab: Lab, router: Commands, folder: Path) -> None:
-    """Live routes, neighbours, triggers and limits: saved, stopped, started again, the same."""
+    """Live routes, neighbours, triggers and limits are the same after save, stop and start."""
     lab.hosts["b"].run("ip", "address", "add", "198.51.100.7/32", "dev", "lo")
     mac = json.loads(lab.hosts["b"].run("ip", "-json", "link", "show", "eth0"))[0]["address"]
     router.good("set", "lookup", "add", "prefix=198.51.100.0/24", f"via={B}")
@@ -109,7 +109,7 @@ def test_what_is_saved_starts_the_same_router(lab: Lab, router: Commands, folder
 
 
 def static_routes(commands: Commands) -> list[Any]:
-    """All routes, in an order that does not depend on when they came."""
+    """All routes, in an order that does not depend on when they were added."""
     routes = commands.json("show", "tables", "lookup")["routes"]
     return sorted(routes, key=lambda route: json.dumps(route, sort_keys=True))
 
@@ -153,7 +153,7 @@ def test_trace_tells_why_a_packet_was_dropped(lab: Lab, router: Commands) -> Non
     out, err = tracing.communicate(timeout=60)
     assert tracing.returncode == 0, err
     packet = json.loads(out)["packets"][0]
-    # Its drop gate leads to the ICMP errors, which are not made about routes that say drop.
+    # Its drop gate leads to the ICMP errors, which are not sent for routes that say drop.
     drops = [
         (event["module"], event.get("reason"))
         for event in packet["events"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_clients.py - clients that are killed, cut off, mute, busy or of another user."""
+"""test_clients.py - clients that are killed, cut off, silent, busy or another user's."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CLIENTS = {
 
 @pytest.mark.parametrize("words", CLIENTS.values(), ids=CLIENTS.keys())
 def test_killed_clients_leave_the_daemon_alone(loaded: Commands, words: list[str]) -> None:
-    """SIGKILL at moments spread over the client's life; then the daemon does all it did before."""
+    """SIGKILL at several points of the client's life; afterwards the daemon works as before."""
     for after_s in (0.2, 0.45, 0.7, 1.0):
         process = loaded.popen(*words)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -40,7 +40,7 @@ def test_killed_clients_leave_the_daemon_alone(loaded: Commands, words: list[str
     loaded.good("set", "ttl_0_0.trigger=4")
 
 
-def test_idle_clients_do_not_lock_out_those_who_ask(loaded: Commands) -> None:
+def test_idle_clients_do_not_lock_out_active_ones(loaded: Commands) -> None:
     path = str(loaded.folder / "l2l3.sock")
     with contextlib.ExitStack() as stack:
         for _ in range(80):
@@ -62,7 +62,7 @@ def test_a_killed_run_leaves_its_daemon_to_stop(batchplane: Commands) -> None:
 
 
 def test_connections_cut_in_the_middle_of_everything(loaded: Commands) -> None:
-    """Half a request, a request whose answer nobody reads, half a bulk edit: no trace of them stays."""
+    """Half a request, a request whose answer is not read, half a bulk edit: none has an effect."""
     path = str(loaded.folder / "l2l3.sock")
     route = {"prefix": "172.16.0.0/24", "gate": 1}
     requests = [
@@ -104,11 +104,11 @@ def test_connections_cut_in_the_middle_of_everything(loaded: Commands) -> None:
     with loaded.client("l2l3") as client:
         listed = json.dumps(client.module("lookup_0", "list", {"within": "172.16.0.0/12"}))
         assert "172.17.0.0" not in listed, "a bulk edit without its commit has no effect"
-        # The trace that nobody waits for any more may be under way; edits do not wait for it.
+        # The abandoned trace may still be running; edits do not wait for it.
         client.set([{"what": "trigger", "module": "ttl_0_0", "trigger_pkts": 8}])
 
 
-def test_clients_that_do_not_read_slow_nobody(loaded: Commands) -> None:
+def test_clients_that_do_not_read_slow_down_nobody(loaded: Commands) -> None:
     path = str(loaded.folder / "l2l3.sock")
     request = json.dumps({"v": 1, "id": 1, "cmd": "show", "args": {"what": "all"}}).encode() + b"\n"
     with contextlib.ExitStack() as open_ones:
@@ -121,11 +121,11 @@ def test_clients_that_do_not_read_slow_nobody(loaded: Commands) -> None:
                     raw.send(request)
         assert_traffic_goes_on(loaded)
         with loaded.client("l2l3") as client:
-            client.hello()  # answered at all: those before it have not read to this moment
+            client.hello()  # answered, although those above have read nothing
 
 
 def test_stop_while_clients_are_busy(loaded: Commands) -> None:
-    """Traces, watches and edits under way do not keep the daemon from ending."""
+    """Running traces, watches and edits do not keep the daemon from ending."""
     stop_asking = threading.Event()
 
     def ask() -> None:
@@ -142,7 +142,7 @@ def test_stop_while_clients_are_busy(loaded: Commands) -> None:
         thread.start()
     try:
         assert_traffic_goes_on(loaded)
-        loaded.stop("l2l3")  # in less than the minute that the trace under way would take
+        loaded.stop("l2l3")  # in less than the minute that the running trace would take
     finally:
         stop_asking.set()
         for thread in threads:
@@ -168,7 +168,7 @@ except OSError as error:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="NOT RUN: becoming another user needs root")
 def test_another_user_is_refused(loaded: Commands) -> None:
-    """By the socket's mode; and with the mode opened up, by the peer's credentials."""
+    """Rejected by the socket's mode and, if the mode allows access, by the peer's credentials."""
     path = loaded.folder / "l2l3.sock"
     other = [
         "setpriv",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_control.py - controllers on the real daemon: chosen, switched under load, asked why."""
+"""test_control.py - controllers on the real daemon: chosen, switched under load, explained."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ CONTROLLERS = ("max", "full", "optimal", "onoff", "feasdir", "full+age", "fixed(
 
 @pytest.fixture
 def gateway(batchplane: Commands) -> Commands:
-    """A gateway under full load, and the controller `optimal` on it."""
+    """A gateway at full load with the controller `optimal`."""
     batchplane.good("start", "gateway", *LOAD, "--controller", "optimal", "--slo", "*=2ms")
     return batchplane
 
 
 def wait_for_steps(commands: Commands, count: int) -> None:
-    """So many steps since the controller was chosen."""
+    """Waits for that many steps since the controller was chosen."""
     wait_until(lambda: control_of(commands)["steps"] >= count, f"{count} steps were made")
 
 
-def test_a_run_tells_how_promises_were_kept(batchplane: Commands) -> None:
+def test_a_run_reports_how_well_slos_were_met(batchplane: Commands) -> None:
     done = batchplane.run(
         "run", "gateway", *LOAD, "-d", "1.5", "--controller", "optimal", "--slo", "*=5ms",
         "--period", "5ms",
@@ -40,11 +40,12 @@ def test_a_run_tells_how_promises_were_kept(batchplane: Commands) -> None:
 
 
 def test_triggers_and_budgets_are_explained(gateway: Commands) -> None:
-    """What is chosen depends on the machine of the day; that it is told, and why, does not."""
+    """The choices depend on the machine; that they are reported with reasons does not."""
     wait_for_steps(gateway, 20)
 
     def explained() -> Any:
-        """What is told of a period in which packets came: a busy machine has others, too."""
+        """The explanation of a period in which packets came: a busy machine also has periods
+        without."""
         told = gateway.json("explain")
         acls = [row for row in told["modules"] if row["module"].startswith("acl")]
         return told if all(row["arrived_mean_pkts"] is not None for row in acls) else None
@@ -92,8 +93,8 @@ def test_switching_under_load_loses_nothing(gateway: Commands) -> None:
     assert report["balance"]["held_pkts"] == 0
 
 
-def test_a_new_promise_is_acted_on_and_counted_anew(gateway: Commands) -> None:
-    # One nanosecond: less than the modules take by themselves, however fast the CPU.
+def test_a_new_slo_takes_effect_and_resets_its_counters(gateway: Commands) -> None:
+    # One nanosecond: shorter than the modules' own time on any CPU.
     wait_for_steps(gateway, 10)
     gateway.good("set", "slo", "flow_0_0", "1ns")
     steps = control_of(gateway)["steps"]
@@ -106,7 +107,7 @@ def test_a_new_promise_is_acted_on_and_counted_anew(gateway: Commands) -> None:
     gateway.stop("gateway")
 
 
-def test_another_graph_is_controlled_on(gateway: Commands, folder: Path) -> None:
+def test_control_continues_after_an_apply(gateway: Commands, folder: Path) -> None:
     wait_for_steps(gateway, 5)
     gateway.good("apply", "gateway", *LOAD[1:], "nexthops=6")
     wait_for_steps(gateway, 5)
@@ -125,7 +126,7 @@ def test_a_bad_controller_starts_nothing(batchplane: Commands) -> None:
     assert done.code == 2 and "--controller" in done.err, done.err
 
 
-def test_costs_of_a_file_are_taken(batchplane: Commands, folder: Path) -> None:
+def test_costs_from_a_file_are_used(batchplane: Commands, folder: Path) -> None:
     kinds = ("port_in", "ether_type", "l2_table", "ipv4_lookup", "acl", "static_nat", "ttl",
              "mac_rewrite", "checksum", "sink")  # fmt: skip
     entries = [{"kind": kind, "cost_per_batch_ns": 50, "cost_per_pkt_ns": 5} for kind in kinds]
@@ -136,8 +137,8 @@ def test_costs_of_a_file_are_taken(batchplane: Commands, folder: Path) -> None:
     batchplane.stop("gateway")
 
 
-def test_demand_beyond_a_core_is_told(batchplane: Commands) -> None:
-    """A generator asks for far more than any core carries: that is seen, and not taken for less."""
+def test_demand_beyond_a_core_is_reported(batchplane: Commands) -> None:
+    """A generator requests far more than any core carries; the full demand is reported."""
     batchplane.good("start", "gateway", *LOAD[:3], "rate_pps=200000000", "--controller", "null")
     wait_for_steps(batchplane, 5)
     runtime = batchplane.json("show", "runtime")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_control_words.py - controllers and promises asked for in words that cannot be."""
+"""test_control_words.py - invalid controllers and SLOs on the command line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from controlled import LOAD, control_of
 
 @pytest.fixture(scope="module")
 def gateway(program: Path, shared_folder: Path) -> Iterator[Commands]:
-    """One under full load for all of these tests: nothing that they ask for is done."""
+    """A gateway at full load for all of these tests: none of their requests succeeds."""
     commands = Commands(shared_folder)
     words = ("gateway", *LOAD, "--controller", "optimal", "--slo", "*=2ms")
     with running(commands, "gateway", *words):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_daemon_process.py - the real daemon: start, every kind of request, clients that die, stop under load."""
+"""test_daemon_process.py - the real daemon: start, every request, dying clients, stop under
+load."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ PIPELINE: dict[str, Any] = {
 
 
 class Daemon:
-    """A daemon in a folder of its own; started with a pipeline as plain data."""
+    """A daemon in its own folder, started with a pipeline as plain data."""
 
     def __init__(self, folder: Path, pipeline: dict[str, Any], name: str = "d", *more: str) -> None:
         self.path = folder / f"{name}.sock"
@@ -43,7 +44,7 @@ class Daemon:
         )
 
     def wait_ready(self) -> None:
-        """Returns when traffic flows."""
+        """Returns once traffic flows."""
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == "ready\n"
 
@@ -53,14 +54,14 @@ class Daemon:
         return self.process.returncode, log
 
     def connect(self) -> socket.socket:
-        """A connection of its own."""
+        """A new connection."""
         client = socket.socket(socket.AF_UNIX)
         client.settimeout(30)
         client.connect(str(self.path))
         return client
 
     def ask(self, cmd: str, **args: Any) -> dict[str, Any]:
-        """One request on a connection of its own."""
+        """One request on a new connection."""
         with self.connect() as client, client.makefile("rw") as file:
             file.write(json.dumps({"v": 1, "id": 1, "cmd": cmd, "args": args}) + "\n")
             file.flush()
@@ -68,7 +69,7 @@ class Daemon:
         return answer
 
     def result(self, cmd: str, **args: Any) -> Any:
-        """What a request that must succeed gives."""
+        """The result of a request that must succeed."""
         answer = self.ask(cmd, **args)
         assert answer["ok"], answer
         return answer["result"]
@@ -76,7 +77,7 @@ class Daemon:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A short path: sockets have little room for theirs."""
+    """A folder with a short path, as socket paths are limited."""
     with tempfile.TemporaryDirectory(prefix="bp") as name:
         yield Path(name)
 
@@ -184,7 +185,7 @@ def test_two_daemons_live_side_by_side(daemon: Daemon, folder: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
-def test_another_user_is_refused_even_where_the_file_lets_him_in(daemon: Daemon) -> None:
+def test_another_user_is_refused_even_if_file_modes_allow_access(daemon: Daemon) -> None:
     asking = (
         "import socket, sys; s = socket.socket(socket.AF_UNIX); s.settimeout(10);"
         "s.connect(sys.argv[1]); print(s.makefile().readline())"
@@ -199,7 +200,7 @@ def test_another_user_is_refused_even_where_the_file_lets_him_in(daemon: Daemon)
     assert daemon.result("hello")["name"] == "d"
 
 
-def test_a_signal_stops_it_with_its_books_in_order(daemon: Daemon) -> None:
+def test_a_signal_stops_it_with_an_exact_balance(daemon: Daemon) -> None:
     daemon.process.send_signal(signal.SIGTERM)
     code, log = daemon.finish()
     assert code == 0, log

@@ -76,7 +76,7 @@ def test_a_policy_decides_and_can_be_changed(batchplane: Commands) -> None:
 
 
 def keep_profile(folder: Path, monkeypatch: pytest.MonkeyPatch, **change: Any) -> Path:
-    """Of devices, where the command line under test looks for it."""
+    """Keeps a device profile where the command line under test looks for it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
     law = {"kind": "dpi", "batch_ns": 900.0, "pkt_ns": 60.0, "byte_ns": 0.5}
     rows = [{**law, "params_key": "", "on": on, "feed": law} for on in ("inline", "threads")]
@@ -89,7 +89,7 @@ def keep_profile(folder: Path, monkeypatch: pytest.MonkeyPatch, **change: Any) -
     return keep_device_profile(document)
 
 
-def test_who_places_begins_with_what_was_measured_or_tells_why_not(
+def test_placement_starts_from_measured_laws_or_says_why_not(
     batchplane: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("devices", *LOAD, "placement=power")
@@ -167,7 +167,7 @@ def test_an_opencl_device_that_is_not_there(batchplane: Commands, tmp_path: Path
     pipeline = with_opencl(tmp_path, "{kind: opencl, platform: No Such Maker}")
     done = batchplane.run("start", pipeline, *LOAD)
     assert done.code == 2 and "OpenCL" in done.err and "devices.card" in done.err, done.err
-    assert "no device 'card'" not in done.err  # one mistake is told once
+    assert "no device 'card'" not in done.err  # one mistake is reported once
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_an_opencl_device_that_is_not_there(batchplane: Commands, tmp_path: Path
         ("gpu_batch=99999", "out of range"),
     ],
 )
-def test_what_cannot_be_is_told(batchplane: Commands, override: str, message: str) -> None:
+def test_invalid_devices_are_reported(batchplane: Commands, override: str, message: str) -> None:
     done = batchplane.run("check", "devices", override)
     assert done.code == 2
     assert message in done.out + done.err, done.out + done.err

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_edge_router.py - pipelines/edge_router.yaml, small, under generated load: all of its branches
-carry packets, tables are replaced meanwhile, and all packets accounted for.
+"""test_edge_router.py - pipelines/edge_router.yaml, small, under generated load: all branches carry
+packets, tables are replaced meanwhile, and all packets are accounted for.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def _released(commands: Commands) -> list[int]:
 
 
 def _shares(commands: Commands) -> list[float]:
-    """Of the next packets that leave."""
+    """The flows' shares of the next packets that leave."""
     before = _released(commands)
     wait_until(lambda: sum(_released(commands)) >= sum(before) + PKTS, "packets leave")
     sent = [now - then for now, then in zip(_released(commands), before, strict=True)]
@@ -29,7 +29,7 @@ def _shares(commands: Commands) -> list[float]:
 
 @pytest.fixture
 def overloaded(folder: Path) -> Iterator[Commands]:
-    """Three subscribers, each sending five times what the link carries."""
+    """Three subscribers, each sending five times the link's rate."""
     commands = Commands(folder)
     commands.good("start", "subscribers", *_ALL_FLOOD)
     try:
@@ -42,14 +42,14 @@ def overloaded(folder: Path) -> Iterator[Commands]:
 def test_shares_follow_weights_and_their_changes(overloaded: Commands) -> None:
     assert _shares(overloaded) == pytest.approx([0.8, 0.1, 0.1], abs=0.05)
     overloaded.good("set", "link", "replace", "flow=0", "weight=1")
-    _shares(overloaded)  # what was under way
+    _shares(overloaded)  # packets that were already queued
     assert _shares(overloaded) == pytest.approx([1 / 3] * 3, abs=0.05)
     overloaded.good("set", "link", "set", "rate_bps=200000000")
     saved = overloaded.json("show", "tables", "link")
     assert saved["rate_bps"] == 200_000_000
 
 
-def test_each_flow_is_told_with_its_share_and_rate(overloaded: Commands) -> None:
+def test_each_flow_is_shown_with_its_share_and_rate(overloaded: Commands) -> None:
     (told,) = overloaded.json("show", "egress")
     assert told["module"] == "link"
     flows = [row for row in told["rows"] if "flow" in row]

@@ -17,7 +17,7 @@ A, B, OWN_A, OWN_B = "10.0.1.2", "10.0.2.2", "10.0.1.1", "10.0.2.1"
 def test_pings_of_any_size_pass_both_ways(
     shared_lab: Lab, shared_router: Commands, size_bytes: int
 ) -> None:
-    """1472 bytes fill the MTU; longer ones come in fragments and leave as they came."""
+    """1472 bytes fill the MTU; longer ones arrive as fragments and leave unchanged."""
     for host, other in (("a", B), ("b", A)):
         told = ping(
             shared_lab,
@@ -80,10 +80,10 @@ def test_iperf3_tcp_and_udp(shared_lab: Lab, shared_router: Commands) -> None:
     shared_lab.hosts["b"].start("iperf3", "-s", "-p", "5201")
     wait_listening(shared_lab.hosts["b"], 5201)
     tcp = iperf3(shared_lab.hosts["a"], B, "-n", "20M")
-    # What is still in the sender's buffers at the end does not count as received.
+    # Bytes in the sender's buffers at the end do not count as received.
     assert tcp["sum_received"]["bytes"] > 10 * 10**6
     udp = iperf3(shared_lab.hosts["a"], B, "-u", "-b", "20M", "-l", "1200", "-t", "1", "-R")
     assert udp["sum"]["packets"] > 0
-    # What did not arrive was lost in a kernel's queue, or is counted here.
+    # Missing packets were lost in a kernel's queue, or are counted here.
     balance = shared_router.json("show", "runtime")["balance"]
     assert balance["is_exact"], balance

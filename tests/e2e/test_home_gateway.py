@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """test_home_gateway.py - a home behind pipelines/home_gateway.yaml, and behind the kernel's own NAT.
 
-Every scenario runs through both: what a user sees must be the same.
+Every scenario runs through both: users must see the same.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ nft add rule ip nat post oifname wan0 masquerade
 def world(
     request: pytest.FixtureRequest, program: Path, can_have_labs: None, shared_folder: Path
 ) -> Iterator[World]:
-    """One of each for all of these tests: they only send traffic through it."""
+    """One of each for all of these tests, which only send traffic through it."""
     if request.param == "batchplane":
         with gateway_world(shared_folder, 1500) as made:
             yield made
@@ -91,7 +91,7 @@ def test_200_connections_at_once(world: World) -> None:
 
 
 def test_pings_of_any_size(world: World) -> None:
-    """Long ones go through in fragments; the gateway's own addresses answer what comes whole."""
+    """Long pings pass as fragments; the gateway's own addresses answer unfragmented ones."""
     for address, sizes_bytes in (
         (INTERNET, (0, 1, 56, 1472, 1473, 8972)),
         (INTERNET6, (0, 1, 56, 1452, 1453, 8952)),
@@ -115,7 +115,7 @@ def test_traceroute_names_the_gateway(world: World) -> None:
         assert hops == [("1", own), ("2", other)], told
 
 
-# Twenty times from a port of its own.
+# Twenty times, each from a new port.
 _ASK = """
 import socket, struct, sys
 for i in range(20):
@@ -150,7 +150,7 @@ def test_iperf_both_ways(world: World) -> None:
     client = world.lab.hosts["home"]
     for words in (("-n", "20M"), ("-n", "20M", "-R"), ("-u", "-b", "20M", "-l", "1200", "-t", "1")):
         told = iperf3(client, INTERNET, *words)
-        # The first two end after an amount, the third after a time.
+        # The first two end after an amount of data, the third after a time.
         is_udp = "-u" in words
         min_bytes = 0 if is_udp else 1_000_000
         assert told["sum" if is_udp else "sum_received"]["bytes"] > min_bytes, words

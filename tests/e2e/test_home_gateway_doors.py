@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_home_gateway_doors.py - frames that pipelines/home_gateway.yaml must not send on or answer."""
+"""test_home_gateway_doors.py - frames that pipelines/home_gateway.yaml must not forward or
+answer."""
 
 from __future__ import annotations
 
@@ -15,14 +16,14 @@ from batchplane.demo.demos import HOME, HOME6, INSIDE, INTERNET, INTERNET6, OUTS
 
 pytestmark = pytest.mark.usefixtures("program", "can_have_labs")
 
-NOBODY = "02:00:00:00:00:99"  # the MAC of another host of the link
+NOBODY = "02:00:00:00:00:99"  # the MAC address of another host on the link
 BROADCAST = "ff:ff:ff:ff:ff:ff"
 BAD, MARKER = b"must not get through", b"the last one"
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """The gateway as it is; that pings get through shows that all neighbours are known."""
+    """The default gateway; successful pings show that all neighbours are known."""
     with gateway_world(tmp_path_factory.mktemp("doors"), 1500) as made:
         for address in (INTERNET, INTERNET6):
             told = made.home("ping", "-n", "-c", "1", "-W", "10", address, is_good=False)
@@ -31,7 +32,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def mac(world: World, side: str) -> str:
-    """The gateway's on that side."""
+    """The gateway's MAC address on that side."""
     assert world.commands is not None
     return str({p["name"]: p["mac"] for p in world.commands.json("show", "ports")}[side])
 
@@ -42,14 +43,14 @@ def host_mac(world: World, host: str) -> str:
 
 
 def dropped(world: World, reason: str) -> int:
-    """Packets that ended for the reason, or were handed on to where errors are made."""
+    """Packets dropped for the reason, or handed on to the ICMP errors."""
     assert world.commands is not None
     rows = [row for row in world.commands.json("show", "drops") if row["reason"] == reason]
     return sum(int(row["pkts"]) + int(row["handed_on_pkts"]) for row in rows)
 
 
 def from_home(world: World, packets: list[tuple[str, int, bytes]]) -> list[bytes]:
-    """Frames to these MACs sent by the home; what the internet gets, up to one that may pass."""
+    """Sends frames to these MACs from the home; returns the internet's, up to one that may pass."""
     source, gateway = host_mac(world, "home"), mac(world, "lan")
     frames = [raw.ether(dst, source, kind, packet) for dst, kind, packet in packets]
     good = raw.ipv4(HOME, INTERNET, raw.UDP, raw.udp(MARKER))
@@ -60,7 +61,7 @@ def from_home(world: World, packets: list[tuple[str, int, bytes]]) -> list[bytes
 
 
 def echoed_at_home(world: World, frames: list[bytes]) -> list[bytes]:
-    """What the gateway sends back to the home for these, up to its answer to a ping."""
+    """The gateway's answers to these frames at the home, up to its answer to a ping."""
     source, gateway = host_mac(world, "home"), mac(world, "lan")
     ping = raw.ipv4(HOME, INSIDE, raw.ICMP, raw.ping(MARKER))
     home = world.lab.hosts["home"]
@@ -68,7 +69,7 @@ def echoed_at_home(world: World, frames: list[bytes]) -> list[bytes]:
     return raw.arriving(home, home, frames, last, MARKER)
 
 
-def test_what_two_other_hosts_say_is_not_sent_again(world: World) -> None:
+def test_traffic_between_other_hosts_is_not_forwarded(world: World) -> None:
     before = dropped(world, "not_our_mac")
     four = raw.ipv4(HOME, INTERNET, raw.UDP, raw.udp(BAD))
     seen = from_home(
@@ -76,7 +77,7 @@ def test_what_two_other_hosts_say_is_not_sent_again(world: World) -> None:
         [(NOBODY, raw.IPV4, four)] * 20 + [(NOBODY, raw.IPV6, raw.udp6(HOME6, INTERNET6, BAD))],
     )
     assert not [frame for frame in seen if BAD in frame]
-    # Two hosts of the home: neither comes their packet twice.
+    # Traffic between two hosts of the home must not be sent to them again.
     source = host_mac(world, "home")
     inside = raw.ipv4("192.168.1.77", HOME, raw.UDP, raw.udp(BAD))
     back = echoed_at_home(world, [raw.ether(NOBODY, source, raw.IPV4, inside)] * 20)
@@ -93,7 +94,7 @@ def test_packets_for_one_host_in_frames_for_all_stay(world: World) -> None:
     assert dropped(world, "unicast_in_group_frame") == 2
 
 
-def test_others_macs_are_not_answered_for(world: World) -> None:
+def test_frames_for_other_macs_are_not_answered(world: World) -> None:
     source = host_mac(world, "home")
     pinged = raw.ipv4(HOME, INSIDE, raw.ICMP, raw.ping(BAD))
     back = echoed_at_home(world, [raw.ether(NOBODY, source, raw.IPV4, pinged)])
@@ -115,7 +116,7 @@ def test_others_macs_are_not_answered_for(world: World) -> None:
 
 @pytest.mark.parametrize("to_group", [True, False], ids=["group_mac", "our_mac"])
 def test_groups_and_broadcasts_stay_at_home(world: World, to_group: bool) -> None:
-    """mDNS and SSDP, also where a host sends them to the gateway's own MAC."""
+    """mDNS and SSDP, even if a host sends them to the gateway's own MAC address."""
     gateway = mac(world, "lan")
     packets = [
         ("01:00:5e:00:00:fb", raw.IPV4, raw.ipv4(HOME, "224.0.0.251", raw.UDP, raw.udp(BAD))),
@@ -148,7 +149,7 @@ def test_forged_sources_do_not_get_out(world: World) -> None:
 
 
 def test_inside_sources_do_not_get_in(world: World) -> None:
-    """From outside: to a host of the home, and to the mapping that one of them has just made."""
+    """From outside: to a host of the home, and to a mapping that a host has just created."""
     source, gateway = host_mac(world, "internet"), mac(world, "wan")
     before = dropped(world, "reverse_path")
     seen = from_home(world, [])
@@ -171,7 +172,7 @@ def test_inside_sources_do_not_get_in(world: World) -> None:
     assert dropped(world, "reverse_path") >= before + 2
 
 
-def test_source_routes_are_refused_and_priority_tags_are_none(world: World) -> None:
+def test_source_routes_are_dropped_and_priority_tags_ignored(world: World) -> None:
     gateway = mac(world, "lan")
     loose = bytes([131, 7, 4]) + socket.inet_aton(INTERNET) + b"\0"
     strict = bytes([137, 7, 4]) + socket.inet_aton(INTERNET) + b"\0"

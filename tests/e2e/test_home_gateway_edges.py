@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_home_gateway_edges.py - pipelines/home_gateway.yaml with other sizes, asked from outside, and
-changed under a connection."""
+"""test_home_gateway_edges.py - pipelines/home_gateway.yaml with other MTUs, contacted from outside,
+and changed during a connection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("program", "can_have_labs")
 
 @pytest.fixture
 def world(folder: Path) -> Iterator[World]:
-    """The gateway as it is."""
+    """The default gateway."""
     with gateway_world(folder, 1500) as made:
         yield made
 
@@ -37,7 +37,8 @@ def test_jumbo_frames_pass_whole(folder: Path) -> None:
 
 
 def test_the_path_mtu_is_found(folder: Path) -> None:
-    """The way out takes 1300 bytes: hosts learn it through the translation, and TCP gets through."""
+    """The WAN link has an MTU of 1300 bytes: hosts learn it through the NAT, and TCP gets
+    through."""
     with gateway_world(folder, 1500, "wan_mtu_bytes=1300") as world:
         for address, option, fits_bytes in ((INTERNET, "do", 1272), (INTERNET6, "do", 1252)):
             told = world.home(
@@ -56,7 +57,7 @@ def test_the_path_mtu_is_found(folder: Path) -> None:
 
 
 def test_nobody_gets_in_from_outside(world: World) -> None:
-    """A connection that nobody inside has asked for."""
+    """A connection that no inside host has asked for."""
     assert world.commands is not None
     world.service("home", "echo", "7000")
     told = world.lab.hosts["internet"].run(

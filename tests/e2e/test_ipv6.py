@@ -16,7 +16,7 @@ from lab import Lab
 
 @pytest.fixture(scope="module")
 def router6(shared_lab: Lab, shared_folder: Path) -> Iterator[Commands]:
-    """One for all of these tests: they only send traffic through it."""
+    """One router for all of these tests, which only send traffic through it."""
     with routing6(shared_lab, shared_folder) as commands:
         yield commands
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_ipv6_router.py - what pipelines/router6.yaml says to its hosts: errors, MTU, advertisements."""
+"""test_ipv6_router.py - the messages of pipelines/router6.yaml to its hosts: errors, MTU,
+advertisements."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def test_icmp_errors_come_from_the_router(lab: Lab, router6: Commands) -> None:
 
 
 def test_tcp_finds_the_path_mtu_and_files_arrive(lab: Lab, router6: Commands, folder: Path) -> None:
-    """Packets of 1500 bytes do not fit the way to b: the kernel learns 1400 and gets through."""
+    """Packets of 1500 bytes do not fit the link to b: the kernel learns 1400 and gets through."""
     original = folder / "file"
     original.write_bytes(bytes(range(256)) * 8192)  # 2 MB
     for host, other, address in (("b", "a", A), ("a", "b", B)):

@@ -37,13 +37,13 @@ def test_run_as_json_is_json_only(batchplane: Commands) -> None:
 def test_run_that_is_interrupted_stops_its_daemon(
     batchplane: Commands, number: signal.Signals
 ) -> None:
-    """Ctrl-C is a normal end: the report comes, and nothing is left."""
+    """Ctrl-C is a normal end: the report is printed, and nothing keeps running."""
     process = batchplane.popen("run", "l2l3", *LOAD)
     wait_until(lambda: list(batchplane.folder.glob("l2l3.sock")), "the daemon is there")
     with batchplane.client("l2l3") as client:
         wait_until(lambda: in_pkts(client) > 0, "traffic flows")
     assert process.stdout is not None
-    process.stdout.readline()  # the first line of the view: it watches now
+    process.stdout.readline()  # the first line of the view: it is watching now
     process.send_signal(number)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 0, err
@@ -66,7 +66,7 @@ def test_start_list_show_stop(loaded: Commands) -> None:
 
 
 def test_two_daemons_side_by_side(loaded: Commands) -> None:
-    """Each has its socket and its packets; commands ask which one is meant."""
+    """Each has its own socket and packets; commands ask which one is meant."""
     loaded.good("start", "l2l3", *LOAD, "--name", "second")
     assert_traffic_goes_on(loaded)
     assert_traffic_goes_on(loaded, "second")
@@ -82,10 +82,10 @@ def test_two_daemons_side_by_side(loaded: Commands) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_under_load_ends_it_well(
+def test_a_signal_under_load_ends_it_cleanly(
     program: Path, folder: Path, number: signal.Signals
 ) -> None:
-    """Exit code 0, and the log's last balance is exact: nothing in flight is forgotten."""
+    """Exit code 0, and the log's last balance is exact: no packet in flight is missing."""
     batchplane = Commands(folder)
     pipeline = folder / "l2l3.pipeline"
     pipeline.write_text(json.dumps(canonical("l2l3", *LOAD, "trigger=32", "age_limit=10ms")))
@@ -118,7 +118,7 @@ def test_the_terminal_hanging_up_is_not_the_end(loaded: Commands) -> None:
 
 
 def test_it_outlives_the_terminal_that_started_it(batchplane: Commands) -> None:
-    """It is of the terminal's session, so that no scheduler sets the two against each other."""
+    """It stays in the terminal's session, so that autogroups do not make the two compete."""
     start = shlex.join([*batchplane.words(("start", "l2l3", *LOAD)), "--name", "kept"])
     words = [
         "script",
@@ -139,7 +139,7 @@ def test_it_outlives_the_terminal_that_started_it(batchplane: Commands) -> None:
 
 
 def test_a_daemon_that_was_killed_leaves_room_for_the_next(loaded: Commands) -> None:
-    """SIGKILL leaves socket and state file behind; nobody has to clean up."""
+    """SIGKILL leaves socket and state file; the next start removes them."""
     pid = loaded.pid("l2l3")
     os.kill(pid, signal.SIGKILL)
     wait_gone(pid)

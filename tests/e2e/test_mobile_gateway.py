@@ -63,12 +63,12 @@ class World:
         return self.lab.hosts["server"].run(*command, is_good=is_good, timeout_s=timeout_s)
 
     def ask(self, *words: str) -> bytes:
-        """What another base station gets for one message; its port is free when no user is on."""
+        """Another base station's answer to one message; the port is free if no user is attached."""
         told = self.user("python3", "-S", ENDPOINT, STATION, GATEWAY, *words)
         return bytes.fromhex(told)
 
     def attach(self, *options: str) -> None:
-        """Puts the user on the network."""
+        """Attaches the user to the network."""
         endpoint = self.lab.hosts["station"].start(
             "python3", "-S", ENDPOINT, STATION, GATEWAY, USER, str(UPLINK), str(DOWNLINK), *options,
             stdout=subprocess.PIPE, text=True,
@@ -116,7 +116,7 @@ def digest(path: Path) -> str:
 
 @pytest.mark.parametrize("options", [(), ("--qfi", "9")], ids=["plain", "qfi"])
 def test_pings_of_any_size_in_both_directions(world: World, options: tuple[str, ...]) -> None:
-    """Long ones go in fragments: of the user's packets, and of the tunnel's."""
+    """Long ones are fragmented: the user's packets, and the tunnel's."""
     world.attach(*options)
     for size_bytes in (0, 56, 1372, 1373, 1472, 4000):
         assert "3 received" in ping(world, size_bytes), size_bytes
@@ -140,7 +140,7 @@ def test_files_arrive_byte_for_byte(world: World) -> None:
     world.user("curl", "-sS", "--max-time", "50", "-o", str(copy), url)
     assert digest(original) == digest(copy)
     row = world.row()
-    # TCP has headers besides, and the other way only acknowledgements.
+    # TCP adds headers, and there are only acknowledgements in the other direction.
     assert row["down_bytes"] > original.stat().st_size
     assert 0 < row["up_bytes"] < row["down_bytes"] / 4
     assert row["urrs"][0]["down_bytes"] == row["down_bytes"]
@@ -155,25 +155,25 @@ def test_streams_go_both_ways(world: World, direction: str) -> None:
     wait_listening(world.lab.hosts["server"], 5201)
     reverse = ["-R"] if direction == "down" else []
     told = world.user("iperf3", "-c", SERVER, "-t", "1", "-J", *reverse)
-    # How much is up to the base station in Python and the machine, not to the gateway.
+    # The throughput depends on the Python base station and the machine, not on the gateway.
     assert json.loads(told)["end"]["sum_received"]["bytes"] > 0
 
 
 def modify(world: World, change: dict[str, Any]) -> None:
     """Changes the user's session live."""
-    path = world.folder / "files" / "change.json"  # the folder itself is the daemon's
+    path = world.folder / "files" / "change.json"  # the folder itself belongs to the daemon
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps([{"seid": 1, **change}]))
     world.commands.good("set", "decap", "modify", "--file", str(path))
 
 
 def reports(world: World, kind: str) -> list[dict[str, Any]]:
-    """What the gateway has told of the user's session."""
+    """The gateway's reports about the user's session."""
     told = json.loads(world.commands.good("show", "sessions", "--json"))[0]["reports"]
     return [report for report in told if report["kind"] == kind]
 
 
-def test_who_cannot_be_reached_gets_everything_later(world: World) -> None:
+def test_an_unreachable_user_gets_all_packets_later(world: World) -> None:
     world.attach()
     assert "3 received" in ping(world)
     modify(world, {"fars": [{"id": 2, "action": "buffer"}]})
@@ -222,8 +222,8 @@ def test_a_rate_is_kept(world: World) -> None:
     assert world.row()["down_dropped_pkts"] > 0
 
 
-def test_the_path_is_answered_for(world: World) -> None:
-    """An echo has its response, an unknown tunnel its error indication."""
+def test_echo_requests_and_unknown_tunnels_are_answered(world: World) -> None:
+    """Echo requests get a response, unknown tunnels an error indication."""
     response = world.ask("--echo", "4660")
     assert response.hex() == "3202000600000000123400000e00"
     error = world.ask("--unknown", "57005")
@@ -245,7 +245,7 @@ def test_sessions_come_and_go_live(world: World) -> None:
     saved = world.folder / "saved.yaml"
     world.commands.good("save", str(saved))
     assert "10.45.0.2" in saved.read_text()
-    # What was done live stays done when the same pipeline is applied again.
+    # Live changes stay in force when the same pipeline is applied again.
     sessions = world.folder / "users.jsonl"
     world.commands.good("apply", "mobile_gateway", f"sessions={sessions}", f"gateway={SERVER}")
     assert "3 received" in ping(world)
@@ -267,7 +267,7 @@ def gpdu(inner: bytes) -> str:
 
 
 def ipv4(destination: str = SERVER, **changes: int) -> bytes:
-    """From the user, with 20 bytes of payload."""
+    """A packet from the user, with 20 bytes of payload."""
     head = bytearray(struct.pack("!BBHIBBH", 0x45, 0, 40, 1, 64, 17, 0))
     head += socket.inet_aton(USER) + socket.inet_aton(destination)
     head[0] = changes.get("first", head[0])
@@ -299,14 +299,14 @@ def test_what_users_forge_is_neither_forwarded_nor_counted(world: World) -> None
         assert reason in told, (reason, told)
 
 
-def test_what_ends_behind_the_look_up_is_in_nobodys_usage(world: World) -> None:
+def test_packets_dropped_after_the_lookup_are_in_no_usage(world: World) -> None:
     ended = [ipv4(ttl=1), ipv4("10.45.0.2", ttl=1)]  # to the server, and to a user
-    counted = [ipv4(), ipv4(CORE, ttl=1)]  # what is for the gateway itself needs no more hops
+    counted = [ipv4(), ipv4(CORE, ttl=1)]  # packets for the gateway itself need no hop limit
     world.user("python3", "-S", "-c", SEND, GATEWAY, *map(gpdu, ended + counted))
     wait_until(lambda: world.row()["up_pkts"] >= 2, "those that arrive are counted")
     row = world.row()
     assert (row["up_pkts"], row["up_bytes"]) == (2, 80)
-    # From one user to another: leaves the one and reaches the other.
+    # From one user to another: uplink of the first and downlink of the second.
     world.user("python3", "-S", "-c", SEND, GATEWAY, gpdu(ipv4(USER)))
     wait_until(lambda: world.row()["down_pkts"] >= 1, "it comes back to the user")
     row = world.row()
@@ -314,13 +314,13 @@ def test_what_ends_behind_the_look_up_is_in_nobodys_usage(world: World) -> None:
 
 
 def dropped(world: World, reason: str) -> int:
-    """Packets that ended for the reason, or were handed on to where errors are made."""
+    """Packets dropped for the reason, or handed on to the ICMP errors."""
     rows = [row for row in world.commands.json("show", "drops") if row["reason"] == reason]
     return sum(int(row["pkts"]) + int(row["handed_on_pkts"]) for row in rows)
 
 
 def test_tunnels_come_from_the_radio_side_only(world: World) -> None:
-    """Who guesses a tunnel's number in the core sends as nobody."""
+    """A sender in the core network who guesses a TEID is not taken for the user."""
     for address in (GATEWAY, CORE):
         world.server("python3", "-S", "-c", SEND, address, gpdu(ipv4()))
     wait_until(lambda: dropped(world, "closed_interface") == 1, "the RAN's address is closed")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_moves.py - parts of a gateway change workers while somebody downloads through it."""
+"""test_moves.py - parts of a gateway move between workers during a download."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOVES_PER_S = 10
 
 @pytest.fixture
 def world(program: Path, can_have_labs: None, tmp_path: Path) -> Iterator[World]:
-    """A gateway with a worker that has nothing to do."""
+    """A gateway with an idle worker."""
     with gateway_world(tmp_path, 1500, "spare=1") as made:
         yield made
 
@@ -36,7 +36,7 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# So slow that there is time for moves.
+# Slow enough that there is time for moves.
 @pytest.mark.parametrize(
     ("size_mb", "speed"),
     [
@@ -83,7 +83,7 @@ def test_a_download_arrives_while_parts_move(
     assert not reasons & {"queue_full", "removed_by_apply"}, drops
 
 
-def test_what_is_said_of_a_move(world: World) -> None:
+def test_a_move_is_reported_saved_and_shown(world: World) -> None:
     commands = world.commands
     assert commands is not None
     done = commands.good("move", "nat", "spare_0")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_ports.py - devices that vanish while traffic flows."""
+"""test_ports.py - interfaces that vanish while traffic flows."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ connect:
 
 
 def test_a_port_that_vanishes_is_shown_and_others_go_on(lab: Lab, folder: Path) -> None:
-    """The link of one host is deleted under traffic to it; the other two do not notice."""
+    """The link of one host is deleted under traffic to it; the other two are not affected."""
     lab.add_host("c", "dmz0", "10.0.3.2/24", "10.0.3.1")
     commands = Commands(folder, lab.router)
     pipeline = folder / "three.yaml"
@@ -114,7 +114,7 @@ for i in range(100):
 
 
 def test_a_full_ring_shorter_than_a_batch_is_read_once(lab: Lab, folder: Path) -> None:
-    """The daemon sleeps while more arrives than its ring holds; then each frame comes in once."""
+    """More frames arrive than the ring holds while the daemon is stopped; each comes in once."""
     commands = Commands(folder, lab.router)
     pipeline = folder / "short.yaml"
     pipeline.write_text(SHORT_RING)
@@ -174,7 +174,7 @@ for size in map(int, sys.argv[1].split(",")):
 
 
 class Bridge:
-    """What comes in on lan0 goes out on wan0, whatever it is."""
+    """Forwards all frames from lan0 to wan0."""
 
     def __init__(self, lab: Lab, commands: Commands) -> None:
         self.lab, self.commands = lab, commands
@@ -189,7 +189,7 @@ class Bridge:
         self.lab.hosts["a"].python(_FRAMES, ",".join(map(str, sizes)))
 
     def counted(self) -> tuple[int, dict[str, int]]:
-        """Packets sent, and dropped by reason."""
+        """Packets sent, and drops by reason."""
         runtime = self.commands.json("show", "runtime")
         drops = {row["reason"]: row["pkts"] for row in self.commands.json("show", "drops")}
         return runtime["balance"]["sent_pkts"], drops
@@ -197,7 +197,7 @@ class Bridge:
 
 @pytest.fixture
 def bridge(lab: Lab, folder: Path) -> Iterator[Bridge]:
-    """All links carry 9000 bytes but the last."""
+    """All links have an MTU of 9000 bytes except the last."""
     for space, device in ((lab.router, "lan0"), (lab.hosts["a"], "eth0")):
         space.run("ip", "link", "set", device, "mtu", "9000")
     commands = Commands(folder, lab.router)
@@ -219,7 +219,8 @@ def test_frames_that_the_kernel_would_not_send_are_dropped(bridge: Bridge) -> No
 
 
 def test_an_mtu_that_changes_is_followed(bridge: Bridge) -> None:
-    """Down: longer packets end and block nobody. Up: they pass, without anybody asking."""
+    """Smaller: longer packets are dropped and block nothing. Larger: they pass, without any
+    request."""
     lab = bridge.lab
     before = bridge.arrived()
     lab.router.run("ip", "link", "set", "wan0", "mtu", "1000")
@@ -239,7 +240,7 @@ def test_an_mtu_that_changes_is_followed(bridge: Bridge) -> None:
 def test_nothing_is_sent_while_a_link_is_down_nor_later(bridge: Bridge) -> None:
     lab = bridge.lab
     lab.router.run("ip", "link", "set", "wan0", "down")
-    # What the kernel's ring for us holds, whoever else has the CPU.
+    # As many as our kernel ring holds, whoever else uses the CPU.
     bridge.send(*[60] * 400)
     wait_until(lambda: bridge.counted() == (0, {"tx_full": 400}), "all are counted as dropped")
     before = bridge.arrived()
@@ -280,7 +281,7 @@ def test_an_interface_that_is_made_again_is_used_again(bridge: Bridge) -> None:
 
 
 def test_delay_starts_when_a_packet_comes(bridge: Bridge) -> None:
-    """The daemon stands still while packets come: the time in the kernel's ring counts."""
+    """The daemon is stopped while packets come: the time in the kernel's ring counts."""
     (daemon,) = bridge.commands.json("list")
     pid = int(daemon["pid"])
     os.kill(pid, signal.SIGSTOP)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_privileges.py - what a daemon of root may still do once its ports are up, in each of its threads."""
+"""test_privileges.py - the capabilities of a daemon started by root once its ports are up, by
+thread."""
 
 from __future__ import annotations
 
@@ -40,10 +41,10 @@ def rights(pid: int) -> dict[str, dict[str, str]]:
 
 
 def assert_kept(pid: int, mask: int) -> None:
-    """Every thread has exactly these rights, can never have more, and hands none on."""
+    """Every thread has exactly these capabilities, can never get more, and passes none on."""
     threads = rights(pid)
     assert len(threads) > 2
-    # Where the limit could not be raised, the control thread's priority needs the right for it.
+    # If the limit could not be raised, the control thread's priority needs the capability.
     limits = Path(f"/proc/{pid}/limits").read_text()
     (limit,) = re.findall(r"^Max nice priority +(\d+) ", limits, re.M)
     if int(limit) < 30:
@@ -59,7 +60,7 @@ def test_threads_without_ports_keep_raw_sockets_only(loaded: Commands) -> None:
     assert_kept(loaded.pid("l2l3"), RAW)
     assert re.search(r"keeps CAP_NET_RAW(, CAP_SYS_NICE)?\n", loaded.log())
     assert "CAP_NET_RAW" in KEPT and "kept rights" in loaded.run("doctor").out
-    # Threads that a change adds have what their makers have.
+    # Threads that a change adds have the capabilities of their creator.
     loaded.good("apply", "l2l3", *LOAD, "trigger=8")
     assert_kept(loaded.pid("l2l3"), RAW)
 
@@ -71,7 +72,7 @@ def test_the_control_thread_has_its_priority_all_the_same(batchplane: Commands) 
         nice = [os.getpriority(os.PRIO_PROCESS, thread) for thread in threads]
         ordinary = os.getpriority(os.PRIO_PROCESS, 0)
         assert min(nice) == -10 and max(nice) == ordinary, nice
-        # A thread at real-time priority that spins for a lock starves whoever has it, and the core.
+        # A real-time thread that spins for a lock would starve the lock's owner, and the core.
         policies = {os.sched_getscheduler(thread) & ~os.SCHED_RESET_ON_FORK for thread in threads}
         assert policies == {os.SCHED_OTHER}
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_profile.py - the profiler on real pipelines: shape of the costs file, plausible figures, bad input.
+"""test_profile.py - the profiler on real pipelines: format of the costs file, plausible figures,
+bad input.
 
-No bound here is tight: a busy machine may slow everything tenfold.
+No bound here is tight: a busy machine may slow everything down tenfold.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from batchplane.profile.measure import ProfileOptions, profile_kinds
 from batchplane.profile.setups import measured_in, setups
 
 # One batch of 32 through the slowest module here, on a machine ten times slower than usual.
-MAX_NS = 1_000_000  # more is a mistake in the unit, not a slow machine
+MAX_NS = 1_000_000  # more is a mistake of a unit, not a slow machine
 
 
 @pytest.fixture(scope="module")
 def costs_file(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The costs of l2l3, measured quickly, and figures beside them; once for all who read them."""
+    """The costs of l2l3, measured quickly, with a plot; once for all tests that read them."""
     folder = tmp_path_factory.mktemp("costs")
     out, plot = folder / "costs.json", folder / "costs.png"
     text = Commands(folder).good(
@@ -41,7 +42,7 @@ def costs_file(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def l2l3(costs_file: Path) -> dict[str, Any]:
-    """What the file says."""
+    """The content of the file."""
     document: dict[str, Any] = json.loads(costs_file.read_text())
     return document
 
@@ -79,7 +80,7 @@ def test_the_whole_is_measured_on_its_own_core_and_from_another(l2l3: dict[str, 
         assert 1 < point["measured_ns_per_pkt"] < MAX_NS
         assert 1 < point["law_ns_per_pkt"] < MAX_NS
         assert 1 <= point["pkts_per_loop"] <= 32
-    # Points of a machine that gave generator or worker no core are left out.
+    # Points at which the machine gave generator or worker no core are left out.
     if len(os.sched_getaffinity(0)) > 1:
         assert len(near) < len(check["points"]) <= 12
         assert l2l3["loop"]["generator_look_ns"] > 0
@@ -141,7 +142,7 @@ def test_bad_input_is_told_before_anything_is_measured(
 
 
 def test_ports_of_the_kernel_are_measured_on_a_wire(program: Path, tmp_path: Path) -> None:
-    """Without root and without interfaces of this machine; sending is a call of the kernel's."""
+    """Without root and without this machine's interfaces; sending is a system call."""
     if (reason := missing_for_hosts()) is not None:
         pytest.skip(f"NOT RUN: {reason}")
     out = tmp_path / "costs.json"

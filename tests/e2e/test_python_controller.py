@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_python_controller.py - controllers in Python on the real daemon: good ones, and those that
-raise, hang, answer nonsense or die."""
+"""test_python_controller.py - Python controllers on the real daemon: good ones, and ones that
+raise, hang, return nonsense or die."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Moody:
 
 @pytest.fixture
 def gateway(batchplane: Commands) -> Commands:
-    """A gateway under full load, with promises."""
+    """A gateway at full load, with SLOs."""
     batchplane.good("start", "gateway", *LOAD, "--slo", "*=5ms")
     return batchplane
 
@@ -50,7 +50,8 @@ def trigger_of(commands: Commands, module: str) -> int:
 
 
 def age_limits_ns(commands: Commands, prefix: str) -> list[int]:
-    """What the daemon sets beside the program's triggers: settings, no measured times."""
+    """The age limits that the daemon sets for the program's triggers: settings, not
+    measurements."""
     rows = commands.json("show", "buffers")["buffers"]
     return [row["age_limit_ns"] for row in rows if row["module"].startswith(prefix)]
 
@@ -74,7 +75,7 @@ def deciding(commands: Commands, *words: str) -> Iterator[subprocess.Popen[str]]
 
 
 def assert_all_is_well(commands: Commands) -> None:
-    """Traffic flows, and at the end nothing was lost."""
+    """Traffic flows, and at the end no packet is missing."""
     with commands.client("gateway") as client:
         before = in_pkts(client)
         wait_until(lambda: in_pkts(client) > before, "traffic flows")
@@ -100,7 +101,7 @@ def test_twenty_lines_drive_the_daemon(gateway: Commands, folder: Path) -> None:
     assert_all_is_well(gateway)
 
 
-def test_a_run_with_a_controller_of_ones_own(batchplane: Commands, folder: Path) -> None:
+def test_a_run_with_your_own_controller(batchplane: Commands, folder: Path) -> None:
     file = written(folder, "steady.py", STEADY)
     done = batchplane.run(
         "run", "gateway", *LOAD, "-d", "1.5", "--slo", "*=5ms", "--controller", f"{file}:Steady",
@@ -122,7 +123,7 @@ def test_a_run_with_a_controller_of_ones_own(batchplane: Commands, folder: Path)
         ("time.sleep(60) if self.n == 5 else None", "step() did not return within 0.2 s"),
     ],
 )
-def test_a_controller_that_fails_is_told_and_its_last_good_decision_stays(
+def test_a_failing_controller_is_reported_and_its_last_good_decision_stays(
     gateway: Commands, folder: Path, mood: str, told: str
 ) -> None:
     file = written(folder, "moody.py", MOODY.format(mood=mood))
@@ -157,8 +158,8 @@ def test_a_process_that_dies_leaves_its_last_decision(gateway: Commands, folder:
     assert_all_is_well(gateway)
 
 
-def test_a_stopped_process_is_told(gateway: Commands, folder: Path) -> None:
-    """Its own time limit does not run then: the daemon's does."""
+def test_a_stopped_process_is_reported(gateway: Commands, folder: Path) -> None:
+    """Its own time limit does not work while it is stopped, but the daemon's does."""
     with deciding(gateway, written(folder, "steady.py", STEADY), "--limit", "100ms") as process:
         wait_until(lambda: trigger_of(gateway, "acl_0_0") == 16, "it decides")
         os.kill(process.pid, signal.SIGSTOP)

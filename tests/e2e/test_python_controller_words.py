@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_python_controller_words.py - controllers in Python asked for in words that cannot be."""
+"""test_python_controller_words.py - invalid Python controllers on the command line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from controlled import LOAD, STEADY, control_of, written
 
 @pytest.fixture(scope="module")
 def gateway(program: Path, shared_folder: Path) -> Iterator[Commands]:
-    """One for all of these tests: nothing that they ask for is done."""
+    """One gateway for all of these tests: none of their requests succeeds."""
     with running(
         Commands(shared_folder), "gateway", "gateway", *LOAD, "--slo", "*=5ms"
     ) as commands:

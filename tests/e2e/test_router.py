@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_router.py - what pipelines/router.yaml says and learns itself: ICMP errors, neighbours, tags,
-and frames that mean harm."""
+"""test_router.py - what pipelines/router.yaml sends and learns itself: ICMP errors, neighbours,
+tags, and hostile frames."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ A, B, OWN_A, OWN_B = "10.0.1.2", "10.0.2.2", "10.0.1.1", "10.0.2.1"
 
 
 def test_icmp_errors_come_from_the_router(lab: Lab, router: Commands) -> None:
-    """Time exceeded, no route, a neighbour that is not there, and too long to be forwarded whole."""
+    """Time exceeded, no route, an absent neighbour, and packets too long to be forwarded whole."""
     told = ping(lab, "a", "-c", "1", "-t", "1", "-W", "3", B)
     assert f"From {OWN_A}" in told and "Time to live exceeded" in told, told
     router.good("set", "lookup", "add", "prefix=10.66.0.0/16", "drop=true")
@@ -30,7 +30,8 @@ def test_icmp_errors_come_from_the_router(lab: Lab, router: Commands) -> None:
 
 
 def test_fragmentation_needed_names_the_mtu(lab: Lab, folder: Path) -> None:
-    """The way out takes 1300 bytes at most: kernels learn that from the error, and TCP gets through."""
+    """The WAN link has an MTU of 1300 bytes: kernels learn it from the error, and TCP gets
+    through."""
     commands = Commands(folder, lab.router)
     text = (Path(__file__).parents[2] / "pipelines" / "router.yaml").read_text()
     narrow = folder / "narrow.yaml"
@@ -47,7 +48,7 @@ def test_fragmentation_needed_names_the_mtu(lab: Lab, folder: Path) -> None:
 
 
 def test_arp_is_answered_asked_and_learned(lab: Lab, router: Commands) -> None:
-    """The hosts find the router, the router finds the hosts, and says so."""
+    """The hosts find the router, the router finds the hosts, and shows them."""
     assert "1 received" in ping(lab, "a", "-c", "1", "-W", "5", B)
     macs = {port["name"]: port["mac"] for port in router.json("show", "ports")}
     for host, own, name in (("a", OWN_A, "lan"), ("b", OWN_B, "wan")):
@@ -61,7 +62,7 @@ def test_arp_is_answered_asked_and_learned(lab: Lab, router: Commands) -> None:
 
 
 def test_a_neighbour_that_moves_is_found_again(lab: Lab, folder: Path) -> None:
-    """Ageing: after its time an entry is asked for again, and a new MAC address is taken."""
+    """Ageing: an old entry is requested again, and the new MAC address replaces the old one."""
     commands = Commands(folder, lab.router)
     text = (Path(__file__).parents[2] / "pipelines" / "router.yaml").read_text()
     quick = folder / "quick.yaml"
@@ -70,11 +71,11 @@ def test_a_neighbour_that_moves_is_found_again(lab: Lab, folder: Path) -> None:
     commands.good("start", str(quick))
     try:
         assert "1 received" in ping(lab, "a", "-c", "1", "-W", "5", B)
-        # Quietly, so that only the router's own question can tell it.
+        # Without an announcement, so that only the router's own request can find out.
         lab.hosts["b"].run("ip", "link", "set", "eth0", "arp", "off")
         lab.hosts["b"].run("ip", "link", "set", "eth0", "address", "02:00:00:00:0b:0b")
         lab.hosts["b"].run("ip", "link", "set", "eth0", "arp", "on")
-        # Only what the router forwards: the moved host would tell its new address by asking.
+        # Only forwarded traffic: the moved host would announce its new address by asking.
         lab.hosts["b"].run("ip", "neighbour", "replace", OWN_B, "dev", "eth0", "lladdr",
                            router_mac(commands, "wan"))  # fmt: skip
         wait_until(
@@ -102,7 +103,7 @@ def router_mac(commands: Commands, port: str) -> str:
 
 
 def test_tags_that_the_kernel_strips_are_restored(lab: Lab, folder: Path) -> None:
-    """Tagged frames cross two af_packet ports joined back to back as they were sent, QinQ too."""
+    """Tagged frames cross two af_packet ports connected back to back unchanged, QinQ too."""
     commands = Commands(folder, lab.router)
     wire = folder / "wire.yaml"
     wire.write_text(WIRE)
@@ -116,7 +117,8 @@ def test_tags_that_the_kernel_strips_are_restored(lab: Lab, folder: Path) -> Non
 
 
 def test_hostile_frames_change_nothing(lab: Lab, router: Commands) -> None:
-    """Truncated headers, wrong checksums and nonsense are dropped with reasons; pings go on."""
+    """Truncated headers, wrong checksums and nonsense are dropped with reasons; pings still
+    work."""
     assert "1 received" in ping(lab, "a", "-c", "1", "-W", "5", B)
     mac = router_mac(router, "lan")
     lab.hosts["a"].python(HOSTILE, mac)

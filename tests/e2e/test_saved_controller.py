@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_saved_controller.py - what is saved with a controller on runs with it again."""
+"""test_saved_controller.py - a pipeline saved with a running controller starts with it again."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_what_is_saved_with_a_controller_on_starts_with_it(
     assert {row["slo_ns"] for row in batchplane.json("show", "slo")} == {3_000_000}
     wait_until(lambda: control_of(batchplane)["steps"] > 5, "it decides")
     batchplane.stop("gateway")
-    # Another one on the command line takes its place.
+    # Another controller on the command line replaces it.
     batchplane.good("start", str(saved), "--controller", "max", "--period", "20ms")
     told = control_of(batchplane)
     assert (told["controller"], told["period_ns"]) == ("max", 20_000_000)
@@ -60,7 +60,7 @@ def test_what_is_saved_with_a_controller_on_starts_with_it(
     batchplane.stop("gateway")
 
 
-def test_a_controller_that_cannot_be_is_told_with_its_line(
+def test_an_invalid_controller_is_reported_with_its_line(
     batchplane: Commands, folder: Path
 ) -> None:
     file = folder / "one.yaml"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_session_input.py - sessions that cannot be: each is refused with its line and key."""
+"""test_session_input.py - invalid sessions: each is rejected with its line and key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from batchplane.lang.session_schema import session_schema
 
 @pytest.fixture(scope="module")
 def gateway(program: Path, shared_folder: Path) -> Iterator[Commands]:
-    """One for all of these tests: nothing that they ask for is done."""
+    """One gateway for all of these tests: none of their requests succeeds."""
     with running(
         Commands(shared_folder), "mgw", "mgw", "real=1", "bearers=1", "users=2", "rate_pps=200000"
     ) as commands:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_session_usage.py - quotas of users under load, and what is told when they go."""
+"""test_session_usage.py - users' quotas under load, and the reports when sessions end."""
 
 from __future__ import annotations
 
@@ -46,9 +46,11 @@ def row(gateway: Commands) -> dict[str, Any]:
     return session
 
 
-def test_a_quota_ends_and_a_new_one_opens_the_way(gateway: Commands, tmp_path: Path) -> None:
-    # Granted with the session: what passes while a first grant is on its way to the workers is
-    # used without being taken of it.
+def test_traffic_stops_at_a_quota_and_resumes_with_a_new_one(
+    gateway: Commands, tmp_path: Path
+) -> None:
+    # The quota comes with the session: packets that pass while a first grant is on its way to the
+    # workers are not deducted from it.
     with gateway.client("mgw") as client:
         session = client.module("decap", "list", {"seid": 1, "rules": True})["sessions"][0][
             "session"
@@ -63,7 +65,7 @@ def test_a_quota_ends_and_a_new_one_opens_the_way(gateway: Commands, tmp_path: P
         wait_until(lambda n=before + grant: len(reports(gateway)) == n, "the quota is used up")
         report = reports(gateway)[-1]
         assert (report["trigger"], report["used_up"]) == ("quota", ["quota_bytes"])
-        # Both directions together, to the packet.
+        # Both directions together, exact to the packet.
         assert QUOTA - MAX_PKT_BYTES < used_bytes([report]) <= QUOTA, report
         urr = row(gateway)["urrs"][0]
         assert urr["is_used_up"] and urr["quota_left_bytes"] < MAX_PKT_BYTES
@@ -79,8 +81,8 @@ def test_a_quota_ends_and_a_new_one_opens_the_way(gateway: Commands, tmp_path: P
     assert "quota_left_bytes" in shown and "quota" in shown.split("latest reports")[1]
 
 
-def test_what_was_used_is_told_when_a_session_goes(gateway: Commands, tmp_path: Path) -> None:
-    """The sum of a usage rule's reports is what its detection rules let pass."""
+def test_usage_is_reported_when_a_session_ends(gateway: Commands, tmp_path: Path) -> None:
+    """The sum of a usage rule's reports equals the packets that its detection rules let pass."""
     wait_until(lambda: row(gateway)["down_pkts"] > 1000, "traffic")
     modify(gateway, tmp_path, {"volume_bytes": 50_000, "time_ns": 1_000_000_000})
     wait_until(lambda: len(reports(gateway)) > 3, "reports")
@@ -93,15 +95,17 @@ def test_what_was_used_is_told_when_a_session_goes(gateway: Commands, tmp_path: 
     assert used_bytes([last]) == used_bytes(ended["urrs"])
     assert [report["sequence"] for report in told] == list(range(len(told)))
     assert used_bytes(told) == sum(pdr["bytes"] for pdr in ended["pdrs"])
-    # And as text, of the other one.
+    # And as text, for the other session.
     text = gateway.good("set", "decap", "delete", "seid=2")
     assert "1 sessions ended" in text and "urr 1" in text and "pdr 2" in text
     assert [report["trigger"] for report in reports(gateway, 2)] == ["termination"]
 
 
 @pytest.mark.parametrize("urr", [{}, {"volume_bytes": 10**15}], ids=["counted", "watched"])
-def test_a_packet_is_told_under_one_usage_rule_only(gateway: Commands, urr: dict[str, Any]) -> None:
-    """Detection rules change hands under load: nothing between two readings is in both."""
+def test_a_packet_is_counted_under_one_usage_rule_only(
+    gateway: Commands, urr: dict[str, Any]
+) -> None:
+    """Detection rules change their usage rule under load: no packet is counted under both."""
     with gateway.client("mgw") as client:
         listed = client.module("decap", "list", {"seid": 1, "rules": True})
         session = listed["sessions"][0]["session"]

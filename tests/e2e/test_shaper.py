@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_shaper.py - an ISP's LibreQoS files as a bridge: what a customer gets through real interfaces."""
+"""test_shaper.py - an ISP's LibreQoS files as a bridge: a customer's throughput through real
+interfaces."""
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ def test_a_customer_gets_its_rate_and_no_more(bridged: Lab, folder: Path) -> Non
     rates = ("--download", "100M", "--upload", "100M")
     commands.good("libreqos", *files, *rates, "--access", "lan0", "--core", "wan0")
     with running(commands, "shaper", str(out / "shaper.yaml")):
-        # ARP is nobody's, pings are Alice's, both ways.
+        # ARP belongs to nobody, pings to Alice, in both directions.
         assert " 0% packet loss" in ping(bridged, "server", "-c", "3", "100.64.0.2")
         for direction in ("download", "upload"):
             wait_until(
@@ -78,10 +79,10 @@ def test_a_customer_gets_its_rate_and_no_more(bridged: Lab, folder: Path) -> Non
         wait_listening(bridged.hosts["alice"], 5001)
         took_s = float(bridged.hosts["server"].python(SENDER))
         receiver.wait(10)
-        # 8 Mbit/s on the wire, but for what a burst lets through at once.
+        # 8 Mbit/s on the wire, except for the initial burst.
         assert took_s >= (SENT_BYTES - 10_000) * 8 / 8e6, took_s
         assert _flow(commands, "download", 1)["released_bytes"] >= SENT_BYTES
-        # A new rate, while it runs.
+        # A new rate at run time.
         words = ("flow=1", "parent=Site", "ceil_bps=16000000", "queue=fq_codel")
         commands.good("set", "download", "replace", *words)
         assert _flow(commands, "download", 1)["ceil_bps"] == 16_000_000

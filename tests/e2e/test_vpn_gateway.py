@@ -16,9 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 from commands import Commands, running
 from lab import Lab, wait_listening
 
+from batchplane.profile.device_measure import OPENCL, find_devices
+
+PIPELINE = Path(__file__).parents[2] / "pipelines" / "vpn_gateway.yaml"
 ENDPOINT = str(Path(__file__).with_name("esp_endpoint.py"))
 SITE, WAN, PEER, OTHER = "10.1.0.10", "192.0.2.1", "192.0.2.2", "10.2.0.2"
 KEY_BYTES = {"aes-256-gcm": (36, 0), "aes-256-cbc-sha256": (32, 32)}
@@ -32,6 +36,7 @@ class World:
     lab: Lab
     commands: Commands
     secret: str  # a part of a key, in hexadecimal
+    is_on_device: bool
 
     def site(self, *command: str, is_good: bool = True) -> str:
         return self.lab.hosts["site"].run(*command, is_good=is_good, timeout_s=120)
@@ -41,7 +46,7 @@ class World:
 
 
 def write_keys(folder: Path, suite: str) -> tuple[Path, Path, str]:
-    """Files of the gateway and of the other end, and a part of what is in them."""
+    """Key files of the gateway and of the other end, and a part of their content."""
     n_cipher, n_auth = KEY_BYTES[suite]
     texts = [
         " ".join(os.urandom(n).hex() for n in (n_cipher, n_auth) if n) for _direction in range(2)
@@ -55,17 +60,38 @@ def write_keys(folder: Path, suite: str) -> tuple[Path, Path, str]:
     return files[0], files[1], texts[0][:16]
 
 
+def write_on_device(pipeline: Path, to: Path) -> Path:
+    """The pipeline with its cryptography on an OpenCL device."""
+    document = yaml.safe_load(pipeline.read_text())
+    document["devices"] = {"device": {"kind": "opencl", "check_one_in": 8}}
+    for name in ("encrypt", "decrypt"):
+        module = document["modules"][name]
+        del module["trigger"], module["age_limit"]
+        module["device"] = {"on": ["device", "inline"], "batch_pkts": 64, "age_limit": "1ms"}
+    to.write_text(yaml.safe_dump(document, sort_keys=False))
+    return to
+
+
 @pytest.fixture(
     scope="module",
-    params=[("aes-256-gcm", False), ("aes-256-cbc-sha256", True)],
-    ids=["gcm", "cbc-udp"],
+    params=[
+        ("aes-256-gcm", False, False),
+        ("aes-256-cbc-sha256", True, False),
+        ("aes-256-gcm", True, True),
+    ],
+    ids=["gcm", "cbc-udp", "gcm-udp-opencl"],
 )
 def world(
     request: pytest.FixtureRequest, program: Path, can_have_labs: None, shared_folder: Path
 ) -> Iterator[World]:
     if not Path("/dev/net/tun").exists():
         pytest.skip("NOT RUN: this machine has no TUN devices")
-    suite, is_udp = request.param
+    suite, is_udp, is_on_device = request.param
+    pipeline = "vpn_gateway"
+    if is_on_device:
+        if not any(row["kind"] == OPENCL for row in find_devices().devices):
+            pytest.skip("NOT RUN: this machine has no OpenCL device")
+        pipeline = str(write_on_device(PIPELINE, shared_folder / "on_device.yaml"))
     own_keys, other_keys, secret = write_keys(shared_folder, suite)
     lab = Lab()
     try:
@@ -73,7 +99,7 @@ def world(
         other = lab.add_host("other", "wan0", f"{PEER}/24", WAN)
         commands = Commands(shared_folder, lab.router)
         words = (f"keys={own_keys}", f"suite={suite}", f"udp={str(is_udp).lower()}")
-        with running(commands, "vpn_gateway", "vpn_gateway", *words):
+        with running(commands, "vpn_gateway", pipeline, *words):
             endpoint = other.start(
                 sys.executable, ENDPOINT, PEER, WAN, OTHER, "10.1.0.0/24", str(other_keys),
                 "--suite", suite, *(["--udp"] if is_udp else []),
@@ -81,7 +107,7 @@ def world(
             )  # fmt: skip
             assert endpoint.stdout is not None
             assert endpoint.stdout.readline() == "ready\n"
-            yield World(lab, commands, secret)
+            yield World(lab, commands, secret, is_on_device)
     finally:
         lab.close()
 
@@ -104,12 +130,23 @@ def test_a_download_arrives_byte_for_byte(world: World, folder: Path) -> None:
     assert digests[0] == digests[1]
 
 
+def test_the_device_that_is_asked_for_computes(world: World) -> None:
+    test_pings_of_every_size_come_back(world)
+    rows = world.commands.json("show", "devices")
+    assert len(rows) == (2 if world.is_on_device else 0)
+    for row in rows:
+        assert row["stage"]["on"] == "device"
+        device = row["stage"]["devices"][0]
+        # Where the device does not get a core in time, the worker encrypts.
+        assert device["fault"] == "" and device["done_pkts"] > 0, row
+
+
 def test_senders_are_told_what_fits_into_the_tunnel(world: World) -> None:
     told = world.site(
         "ping", "-n", "-c", "1", "-W", "5", "-M", "do", "-s", "1373", OTHER, is_good=False
     )
     assert "mtu" in told.lower() and "1400" in told
-    # What may be cut is, and is put together at the other end.
+    # Packets without DF are fragmented, and reassembled at the other end.
     assert "1 received" in world.site("ping", "-n", "-c", "1", "-M", "dont", "-s", "4000", OTHER)
 
 
@@ -135,7 +172,7 @@ for sequence in range(10**6, 10**6 + 50):
     test_pings_of_every_size_come_back(world)
 
 
-def test_keys_are_told_to_nobody(world: World) -> None:
+def test_keys_are_never_disclosed(world: World) -> None:
     told = [
         world.commands.good(*words)
         for words in (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_workers.py - two workers that hand packets to each other: every snapshot sums up, packets
-come in once, and apply tells what moved."""
+"""test_workers.py - two workers that hand packets to each other: every snapshot balances, packets
+come in once, and apply reports what moved."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def test_apply_tells_which_modules_moved(batchplane: Commands, folder: Path) -> 
     assert_balanced(batchplane.stop("cut")["balance"])
 
 
-def test_every_snapshot_sums_up_while_workers_hand_on(batchplane: Commands, folder: Path) -> None:
+def test_every_snapshot_balances_while_workers_hand_packets_on(
+    batchplane: Commands, folder: Path
+) -> None:
     batchplane.good("start", cut(folder, "cut", "w0", "w1"))
     with batchplane.client("cut") as client:
         for _ in range(300):
@@ -59,7 +61,7 @@ def test_a_report_counts_packets_of_a_queue_once(batchplane: Commands, folder: P
     assert done.code == 0, done.err
     data = json.loads(done.out)
     went_pps = data["out_pps"] + data["dropped_pps"]
-    # Counted twice would be a factor of two; what is on its way at either end is far less.
+    # Counting twice would be a factor of two; packets in flight at either end are far fewer.
     assert 0.6 < data["in_pps"] / went_pps < 1.6, data
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""waiting.py - waits for a condition with a deadline, instead of sleeping for luck."""
+"""waiting.py - waits for a condition with a deadline, instead of sleeping and hoping."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def wait_until(condition: Callable[[], T], what: str, timeout_s: float = 180.0) -> T:
-    """Asks again until the answer is true; that answer. Fails the test after `timeout_s`."""
+    """Checks until the answer is true; returns it. Fails the test after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while True:
         answer = condition()
@@ -23,7 +23,7 @@ def wait_until(condition: Callable[[], T], what: str, timeout_s: float = 180.0) 
 
 
 def is_soon(condition: Callable[[], bool], timeout_s: float) -> bool:
-    """Whether the answer is true before the time is up."""
+    """Whether the condition becomes true within the time."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:

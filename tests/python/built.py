@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""built.py - marks of tests that need compiled parts: without them they say that they were not run."""
+"""built.py - marks of tests that need compiled parts: without these they are reported as not
+run."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ needs_extension = pytest.mark.skipif(
 needs_daemon = pytest.mark.skipif(
     not _has_daemon(), reason="NOT RUN: the daemon is not built: tools/build.sh run batchplaned"
 )
-# The daemon says which way each generator's packets take.
+# The daemon program determines the routes of each generator's packets.
 needs_daemon_and_extension = pytest.mark.skipif(
     not _has_daemon() or extension_path() is None,
     reason="NOT RUN: tools/build.sh run batchplaned native has not been run",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""control_rows.py - what a daemon with a controller answers, made up."""
+"""control_rows.py - made-up answers of a daemon with a controller."""
 
 from __future__ import annotations
 

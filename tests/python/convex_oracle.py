@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """convex_oracle.py - the program of docs/model.md, solved by an interior-point method.
 
-Written from the equations and not from the C++: in logarithms of batch sizes, load, variance and
+Written from the equations, not from the C++. In logarithms of batch sizes, load, variance and
 delays are sums of exponentials, which Clarabel takes as exponential cones. `held` says which
-modules may collect; the others execute what arrives. What is solved is then convex, so that a
-solution is the best one, unless `NotConvex` is raised.
+modules may collect; the others execute packets as they arrive. The resulting problem is convex, so
+that a solution is the optimum, unless `NotConvex` is raised.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ INFINITE = math.inf
 
 
 class NotConvex(Exception):
-    """Shorter fills at a higher rate weigh more than turnaround: no sum of exponentials."""
+    """Shorter fills at a higher rate outweigh turnaround: not a sum of exponentials."""
 
 
 class NotSolved(Exception):
-    """The interior-point method gave up, which says nothing of the program."""
+    """The interior-point method gave up, which says nothing about the program."""
 
 
 @dataclass(frozen=True)
 class Best:
-    """The least load, where it is, and what a ns of each flow's budget would save."""
+    """The least load, the batch sizes there, and what a ns of each flow's budget would save."""
 
     load: float
     batches_pkts: list[float]
@@ -39,7 +39,7 @@ class Best:
 
 
 def holdable(program: Program) -> list[int]:
-    """Modules that have anything to gain by collecting."""
+    """The modules that can gain by collecting."""
     return [
         v
         for v, module in enumerate(program["modules"])
@@ -92,7 +92,7 @@ def model(program: Program, batches: list[float], held: set[int]) -> dict[str, l
 def _filling_ns(
     fills: list[tuple[float, float]], spread_ns: float, sigmas: float, is_mixed: bool
 ) -> float:
-    """What fills add to a percentile: all of them, or with each packet's place by chance less."""
+    """The fills' part of a percentile: their sum, or less if a packet's position is random."""
     all_ns = sum(fill_ns for fill_ns, _ in fills)
     if not is_mixed:
         return all_ns
@@ -101,7 +101,7 @@ def _filling_ns(
 
 
 class _Cones:
-    """Rows of an exponential-cone program over columns that are added as they are needed."""
+    """The rows of an exponential-cone program over columns that are added on demand."""
 
     def __init__(self, columns: int) -> None:
         self.columns = columns
@@ -186,7 +186,7 @@ def _add_flow(
     """The budget of flow f; the numbers of its rows, divided by the budget."""
     flow = program["flows"][f]
     row: dict[int, float] = {}
-    scale = flow["budget_ns"]  # all terms are parts of it: columns near one
+    scale = flow["budget_ns"]  # all terms are relative to it, so that columns are near one
     room_ns = flow["budget_ns"]
     turnaround: dict[int, float] = {}
     per_pkt_ns = dict.fromkeys(flow["tasks"], 0.0)  # factor of C_t
@@ -237,7 +237,8 @@ def _add_flow(
 
 
 def solve(program: Program, held: set[int] | None = None) -> Best | None:
-    """The best batch sizes where `held` may collect (all that gain by it); None: no flow-keeping ones."""
+    """The best batch sizes if `held` may collect (default: all that gain by it); None if
+    infeasible."""
     held = set(holdable(program)) if held is None else held
     n = len(program["modules"])
     n_tasks = len(program["tasks"])

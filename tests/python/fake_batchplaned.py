@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """fake_batchplaned.py - speaks the daemon's command line and protocol without moving a packet.
 
-Behaviour by environment: FAKE_FAIL=refuse|crash|mute makes the start go wrong.
+Behaviour by environment: FAKE_FAIL=refuse|crash|mute makes the start fail.
 """
 
 import importlib.util
@@ -313,7 +313,7 @@ def serve(path, pipeline, name):
 
 
 def rules():
-    """The extension: it has the rules that the real daemon has."""
+    """The extension, which has the real daemon's rules."""
     build = Path(__file__).resolve().parents[2] / "build" / "python"
     (path,) = build.glob(f"_native.cpython-{sys.version_info.major}{sys.version_info.minor}-*.so")
     spec = importlib.util.spec_from_file_location("batchplane._native", path)

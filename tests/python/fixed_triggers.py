@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fixed_triggers.py - the best that fixed triggers can do for a pipeline of one task, by search.
+"""fixed_triggers.py - searches the best fixed triggers for a pipeline of one task.
 
-The oracle of controllers: it knows no model, only the simulator. Modules of one class (the same
-name but for numbers, the same costs, the same promises) have the same trigger, or triggers that fall
-evenly from the first to the last: equal ones all fire in the same run.
+This is the oracle for controllers: it uses no model, only the simulator. Modules of one class (the
+same name except for numbers, the same costs, the same SLOs) have the same trigger, or triggers that
+decrease evenly from the first to the last, as equal ones would all fire in the same run.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ STARTS = 3
 MANY_CLASSES, TRIES = 6, 200
 STEPS = (1, -1, 2, -2, 4, -4, 8, -8, 16, -16)
 SPREADS = (0, 2, 4, 8)
-Triggers = tuple[int, ...]  # by class; the last number: by how much they fall within a class
+Triggers = tuple[int, ...]  # by class; the last number: the decrease within a class
 
 
 @dataclass(frozen=True)
 class Point:
-    """What triggers carry, and the p95 of the flow that waits longest."""
+    """The rate under some triggers, and the p95 of the slowest flow."""
 
     triggers: Triggers
     rate_pps: float
@@ -43,12 +43,12 @@ Value = Callable[[Point], float]  # the higher, the better
 
 
 def rate(point: Point) -> float:
-    """Where the input is always full."""
+    """The objective if the input is always full."""
     return point.rate_pps
 
 
 def _shares(n: int) -> list[float]:
-    """Of the way from the first of so many to the last."""
+    """Positions from the first of n to the last, as fractions."""
     return [i / (n - 1) for i in range(n)] if n > 1 else [0.5]
 
 
@@ -57,7 +57,7 @@ def _is_better(value: float, best: float) -> bool:
 
 
 class FixedTriggers:
-    """Tries triggers on one pipeline; each vector once. `watched`: flows whose delay counts."""
+    """Tries triggers on one pipeline, each vector once. `watched`: flows whose delay counts."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class FixedTriggers:
         self._seen: dict[Triggers, Point] = {}
 
     def decision(self, triggers: Triggers) -> dict[str, Any]:
-        """As the simulator takes it."""
+        """The triggers in the form of the simulator."""
         *of_classes, spread = triggers
         return {
             "changes": [
@@ -126,7 +126,7 @@ class FixedTriggers:
         return SPREADS if max(map(len, self.classes)) > 1 else (0,)
 
     def explore(self) -> None:
-        """A grid over classes, as fine as their number allows."""
+        """Measures a grid over classes, as fine as their number allows."""
         n = len(self.classes)
         coarse = [pkts for pkts in COARSE if pkts <= self.batch_pkts]
         sizes = next(
@@ -138,12 +138,12 @@ class FixedTriggers:
             self.alike(trigger, spread)
 
     def all_kept(self, slo_ns: float, value: Value = rate) -> list[Point]:
-        """Of what was tried: what keeps the SLO, the best first."""
+        """The measured points that meet the SLO, the best first."""
         kept = (point for point in self._seen.values() if point.p95_ns <= slo_ns)
         return sorted(kept, key=value, reverse=True)
 
     def best(self, slo_ns: float, value: Value = rate) -> Point | None:
-        """The best within the SLO, refined from what was explored; None where nothing keeps it."""
+        """The best point within the SLO, refined from the measured ones; None if none meets it."""
         starts = self.all_kept(slo_ns, value)[:STARTS]
         if len(self.classes) > MANY_CLASSES:
             return self.best_of_many(slo_ns, (), TRIES, value=value)
@@ -170,7 +170,7 @@ class FixedTriggers:
         value: Value = rate,
     ) -> Point | None:
         """The same for so many classes that not all neighbours can be tried: the best start, then
-        one class moved, or one up and one down, at random."""
+        random changes of one class, or of one up and one down."""
         for triggers in starts:
             self.measure(triggers)
         kept = self.all_kept(slo_ns, value)
@@ -199,7 +199,7 @@ class FixedTriggers:
         return (*at[:c], value, *at[c + 1 :]) if is_trigger else None
 
     def _around(self, triggers: Triggers) -> Iterator[Triggers]:
-        """Another spread, one class moved, or one up and one down."""
+        """Neighbours: another spread, one class changed, or one up and one down."""
         n = len(self.classes)
         for spread in self._spreads():
             yield (*triggers[:-1], spread)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""random_pipelines.py - pipelines of every shape that a plan has to know, as simulator inputs.
+"""random_pipelines.py - random pipelines of every shape that a plan must handle, as simulator
+inputs.
 
-A tree of splitters over chains of cost modules; branches may meet again; traffic in turn, at random
-or in trains, equal or skewed. Seeds decide everything.
+A tree of splitters over chains of cost modules; branches may join again; traffic in turn, at random
+or in trains, equal or skewed. The seed determines everything.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 BATCH_PKTS = 32
-# What the engine itself takes; half of the pipelines have it, the others nothing.
+# The engine's own costs; half of the pipelines have them, the others none.
 LOOP = {
     "poll_per_batch_ns": 26.0, "empty_poll_ns": 28.0, "poll_per_pkt_ns": 2.3, "firing_ns": 6.6,
     "buffered_per_pkt_ns": 1.5, "scatter_per_branch_ns": 2.6, "scatter_per_pkt_ns": 2.0,
@@ -23,7 +24,7 @@ LOOP = {
 
 @dataclass
 class RandomPipeline:
-    """Its parts while it grows."""
+    """The parts of a pipeline while it is built."""
 
     rng: random.Random
     modules: dict[str, Any] = field(default_factory=dict)
@@ -34,7 +35,8 @@ class RandomPipeline:
     weights: list[float] = field(default_factory=list)
 
     def add(self, kind: str) -> str:
-        """A module; network functions are heavy by the batch more often than by the packet."""
+        """Adds a module; network functions mostly have a high cost per batch, less often per
+        packet."""
         name = f"{kind}_{len(self.modules)}"
         self.modules[name] = {"kind": kind, "params": {}}
         work_ns = 30 * 40 ** self.rng.random() if kind == "cost" else 10
@@ -50,7 +52,7 @@ class RandomPipeline:
         self.edges.append({"from": from_, "gate": gate, "to": to})
 
     def chain(self, from_: str, gate: int, n: int) -> list[str]:
-        """So many modules one after the other."""
+        """That many modules in a row."""
         names = []
         for _ in range(n):
             name = self.add("cost")
@@ -61,7 +63,7 @@ class RandomPipeline:
 
 
 def _end(made: RandomPipeline, path: list[str], gates: dict[str, Any], tail: list[str]) -> None:
-    """A flow to where its branch ends, by itself or through what branches share."""
+    """Ends a flow at its branch's own end, or through modules that branches share."""
     if tail:
         made.connect(path[-1], tail[0])
         path = [*path, *tail]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""random_tasks.py - pipelines of two to four tasks on a worker each, and the best that fixed triggers
-and ring credits can do for them.
+"""random_tasks.py - pipelines of two to four tasks, each on its own worker, and the best fixed
+triggers and ring credits for them.
 
-A front task hands packets to one or more tasks behind rings, each of which splits them over branches
-of network functions. Seeds decide everything.
+A front task hands packets to one or more tasks behind rings, each of which splits them over
+branches of network functions. The seed determines everything.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Choice = Mapping[int, int]  # trigger by task
 
 
 def random_tasks(seed: int, branches: int = 0) -> dict[str, Any]:
-    """A simulator's input without SLOs; its generator keeps the ring full. So many branches behind
-    each splitter, or (0) a few."""
+    """A simulator input without SLOs; its generator keeps the ring full. `branches`: behind each
+    splitter; 0 means a few."""
     rng = random.Random(seed)
     made = RandomPipeline(rng)
     made.modules["in"] = {"kind": "port_in", "params": {"port": "link"}, "worker": "w0"}
@@ -95,7 +95,7 @@ def _branches(made: RandomPipeline, head: list[str], gates: dict[str, Any], bran
 
 @dataclass(frozen=True)
 class Found:
-    """What a run carried, and how late."""
+    """The rate of a run, and how late it was."""
 
     rate_pps: float
     delays_ns: tuple[int, ...]  # p95 of each flow
@@ -103,7 +103,7 @@ class Found:
 
 
 def _measured(periods: Iterable[Mapping[str, Any]], slo_ns: int = 0) -> Found:
-    """Over these periods; the worst delay of each flow."""
+    """Sums over these periods, and the worst delay of each flow."""
     pkts, ns, n_late, n_periods = 0, 0, 0, 0
     worst: list[int] = []
     for period in periods:
@@ -130,7 +130,8 @@ def with_slo(spec: dict[str, Any], slo_ns: int) -> dict[str, Any]:
 
 
 def run_fixed(spec: dict[str, Any], choice: Choice, credit_pkts: int) -> Found:
-    """With these triggers in front of all that may hold, and that credit for every ring."""
+    """A run with these triggers in front of all modules that may hold, and that credit for every
+    ring."""
     sim = make_simulation(spec)
     model = sim.model()
     sim.apply(
@@ -155,7 +156,7 @@ def run_fixed(spec: dict[str, Any], choice: Choice, credit_pkts: int) -> Found:
 def run_controlled(
     spec: dict[str, Any], controller: str, slo_ns: int, settle: int = 60, periods: int = 40
 ) -> Found:
-    """Under a controller, once it has settled."""
+    """A run under a controller, once it has settled."""
     sim = make_simulation(with_slo(spec, slo_ns))
     sim.set_controller(controller, {})
     for _ in _periods(sim, settle, True):
@@ -170,8 +171,8 @@ def slo_of(spec: dict[str, Any], share: float) -> int:
 
 
 def best_fixed(spec: dict[str, Any], slo_ns: int) -> tuple[float, Choice, int]:
-    """The highest rate of fixed triggers, one a task, and one credit, at which every flow's p95 is
-    within the SLO; 0 where none keeps it."""
+    """The highest rate of fixed triggers, one per task, and one credit, at which every flow's p95
+    is within the SLO; 0 if none meets it."""
     tasks = range(len(make_simulation(spec).model()["tasks"]))
     best: tuple[float, Choice, int] = (0.0, {}, 0)
     seen: dict[tuple[tuple[int, ...], int], float] = {}
@@ -201,7 +202,7 @@ def best_fixed(spec: dict[str, Any], slo_ns: int) -> tuple[float, Choice, int]:
 
 
 def _grid(tasks: Sequence[int] | range) -> Iterator[tuple[Choice, int]]:
-    """The front with and without holding, all behind it alike."""
+    """The front with and without holding, and one trigger for all tasks behind it."""
     for credit in CREDITS:
         for front in (0, BATCH_PKTS):
             for behind in TRIGGERS:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""whether packet schedulers leave flows what they are promised, and with which weights."""
+"""Whether packet schedulers can meet the flows' SLOs, and with which weights."""

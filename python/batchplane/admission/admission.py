@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""admission.py - whether schedulers leave flows what they are promised, before anything runs.
+"""admission.py - whether packet schedulers can meet the flows' SLOs, before anything runs.
 
-Which flow of a scheduler a declared flow belongs to is what its traffic tells: a packet of each
-traffic flow goes through the real modules.
+To find the scheduler's flow that a declared flow belongs to, a packet of each traffic flow is sent
+through the real modules.
 """
 
 from __future__ import annotations
@@ -21,30 +21,29 @@ from ..lang.canonical import Document
 from ..native.loader import load_native
 from ..routes.resolve import GroupedProbe, probe_grouped
 
-# That share a link by weight, and have a bound.
+# Disciplines that share the link by weight and have a delay bound.
 DISCIPLINES = ("drr", "wf2q_plus", "qfq", "qfq_plus")
-# Of what the graph leaves: the other half is for batches.
+# Of the delay budget that the graph leaves; the other half is for batches.
 _SHARE_OF_LINK = 0.5
 
 
 @dataclass
 class Admitted:
-    """One declared flow with an SLO, over one scheduler."""
+    """A declared flow with an SLO and one scheduler on its path."""
 
     flow: str
     slo_ns: int
     scheduler: str
-    number: int  # of its flow there: of several, the one with the longest bound
-    graph_ns: float  # of one packet through all modules on its way
-    bound_ns: float | None  # of the scheduler, without rounds of its worker
+    number: int  # the scheduler's flow; of several, the one with the longest bound
+    graph_ns: float  # for one packet through all modules on its path
+    bound_ns: float | None  # of the scheduler, without the rounds of its worker
     share_bps: float
-    sends_bps: float  # all that belongs to that flow of the scheduler
+    sends_bps: float  # all traffic to that flow of the scheduler
     is_kept: bool = True
     told: str = ""
     weights: dict[int, int] = field(default_factory=dict)
 
     def line(self) -> str:
-        """One line about the flow."""
         bound = "no bound" if self.bound_ns is None else f"at most {short_duration(self.bound_ns)}"
         return (
             f"{self.flow}: SLO {duration_text(self.slo_ns)} = graph {short_duration(self.graph_ns)}"
@@ -52,12 +51,12 @@ class Admitted:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """As plain data."""
         return asdict(self)
 
 
 def admission(document: Document, program: Path) -> list[Admitted]:
-    """Of each flow with an SLO that passes a scheduler; empty where that is not known."""
+    """A row for each flow with an SLO that passes a scheduler; empty if that cannot be
+    determined."""
     if not _slos(document):
         return []
     try:
@@ -70,7 +69,7 @@ def admission(document: Document, program: Path) -> list[Admitted]:
 
 
 def admitted(document: Document, program: Path) -> tuple[list[Admitted], GroupedProbe]:
-    """The terms of each, without a verdict, and what schedulers there are.
+    """The rows without a verdict, and the schedulers that were found.
 
     Raises BadInput and RunFailed.
     """
@@ -88,7 +87,7 @@ def admitted(document: Document, program: Path) -> tuple[list[Admitted], Grouped
 
 
 def weights_that_do(rows: list[Admitted], numbers: dict[str, Any]) -> dict[int, int]:
-    """The least weights of a scheduler's flows with which all hold; empty: there are none."""
+    """The least weights of a scheduler's flows that meet all SLOs; empty if there are none."""
     if str(numbers["discipline"]) not in DISCIPLINES:
         return {}
     needs = [
@@ -108,7 +107,7 @@ def _slos(document: Document) -> dict[str, int]:
 def _seen(
     probe: GroupedProbe, document: Document
 ) -> tuple[dict[tuple[str, str], set[int]], dict[tuple[str, int], float]]:
-    """Flows of schedulers that each declared flow belongs to; bits a second sent to each."""
+    """The scheduler flows that each declared flow belongs to, and the bit rate sent to each."""
     numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
     sends: dict[tuple[str, int], float] = defaultdict(float)
     states = generator_states(document.pipeline)
@@ -126,7 +125,7 @@ def _seen(
 
 
 def _rates_bps(state: GeneratorState) -> list[float]:
-    """What each traffic flow sends, without checksums."""
+    """The bit rate of each traffic flow, without frame checksums."""
     shared = sum(flow.weight for flow in state.shared)
     of_weight_pps = state.rate_pps / shared if shared else 0.0
     return [
@@ -136,12 +135,12 @@ def _rates_bps(state: GeneratorState) -> list[float]:
 
 
 def _bounds(told: dict[str, Any]) -> dict[int, dict[str, Any]]:
-    """By flow of a scheduler; a tree tells none."""
+    """The delay bounds by flow of a scheduler; empty for a tree, which has none."""
     return {} if told["discipline"] == "tree" else dict(load_native().egress_bounds(told))
 
 
 def _graph_ns(document: Document) -> dict[str, float]:
-    """What one packet costs in each module, by the built-in costs."""
+    """The cost of one packet in each module, from the built-in costs."""
     found = resolve(document.pipeline, load_costs(PRIOR), document.file).as_json()["modules"]
     return {
         name: float(cost["cost_per_batch_ns"]) + float(cost["cost_per_pkt_ns"])
@@ -178,7 +177,7 @@ def _row(
 
 
 def _judge(rows: list[Admitted], numbers: dict[str, Any]) -> None:
-    """What is kept, and the weights that would do where something is not."""
+    """Marks the SLOs that hold, and where one does not, adds the weights that would do."""
     bounded = [row for row in rows if row.bound_ns is not None]
     for row in bounded:
         left_ns = row.slo_ns - row.graph_ns - (row.bound_ns or 0.0)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def load_fitted(name: str, overrides: Sequence[str], errors: Console) -> Document:
-    """A pipeline without errors, its weights set; what they are is printed. Raises BadInput."""
+    """Loads a pipeline without errors and prints the weights that it chose. Raises BadInput."""
     document = load_checked(name, overrides, errors)
     for line in fit_weights(document, find_program()):
         errors.print(line, soft_wrap=True)
@@ -28,15 +28,15 @@ def load_fitted(name: str, overrides: Sequence[str], errors: Console) -> Documen
 
 
 def fit_weights(document: Document, program: Path) -> list[str]:
-    """Sets the weights where a scheduler has `weights: auto`; a line about each.
+    """Sets the weights of schedulers with `weights: auto`; returns a line about each.
 
-    Raises BadInput where no weights do, or where what flows send is not known.
+    Raises BadInput if no weights do, or if the flows' traffic is not known.
     """
     modules = document.pipeline.get("modules", {})
     names = [name for name, module in modules.items() if _is_auto(module)]
     if not names:
         return []
-    from .admission import DISCIPLINES, admitted, weights_that_do  # numpy: most do without
+    from .admission import DISCIPLINES, admitted, weights_that_do  # needs numpy
 
     for name in names:
         discipline = str(modules[name]["params"].get("discipline", "qfq_plus"))
@@ -73,7 +73,7 @@ def _bad(document: Document, name: str, message: str, fix: str) -> BadInput:
 
 
 def _require_traffic(document: Document, name: str, rows: list[Admitted]) -> None:
-    """Every flow with an SLO whose path leads through the scheduler has traffic that is known."""
+    """Raises BadInput unless the traffic of every SLO flow through the scheduler is known."""
     known = {row.flow for row in rows if row.sends_bps > 0}
     for flow in document.pipeline.get("flows", []):
         path = [str(step).partition(":")[0] for step in flow.get("path", [])]
@@ -97,6 +97,6 @@ def _set(params: dict[str, Any], weights: dict[int, int]) -> None:
 
 
 def _number(flow: int | str, inner_vlans: int) -> int:
-    """As the daemon reads it: 12, or 100/7 of a pair of VLANs."""
+    """A flow's number as the daemon reads it: 12, or 100/7 for a pair of VLANs."""
     outer, _, inner = str(flow).partition("/")
     return int(outer) * inner_vlans + int(inner) if inner else int(outer)

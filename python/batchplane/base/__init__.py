@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What all others stand on: problems, units, consoles, tables."""
+"""What all other packages build on: problems, units, consoles, tables."""

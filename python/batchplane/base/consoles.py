@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""consoles.py - where commands print: results on standard output, everything else on errors."""
+"""consoles.py - where commands print: results to standard output, the rest to standard error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-# Lines in files and pipes are not cut to the width of a terminal that is not there.
+# Files and pipes have no terminal width to cut lines to.
 _PLAIN_WIDTH = 240
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""interrupts.py - Ctrl-C and SIGTERM as an exception that nothing takes for a fault."""
+"""interrupts.py - Ctrl-C and SIGTERM as an exception that is not treated as an error."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from types import FrameType
 
 
 class Interrupted(BaseException):
-    """Ctrl-C or SIGTERM: a normal end. No Exception: it is no fault of what it interrupts."""
+    """Ctrl-C or SIGTERM: a normal end. Not an Exception, so that error handlers let it through."""
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Ctrl-C and SIGTERM raise Interrupted inside; the old handlers come back after."""
+    """Turns Ctrl-C and SIGTERM into Interrupted inside, and restores the old handlers after."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""json_file.py - reads JSON that people wrote: what is wrong with it is one line."""
+"""json_file.py - reads JSON that people wrote, and reports a mistake in one line."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ MOST_INTEGER = (1 << 63) - 1
 
 
 def read_json(path: Path, what: str = "valid JSON", missing: str = "") -> Any:
-    """What the file holds. Raises BadInput; `missing` is the remedy where there is no file."""
+    """The content of the file. Raises BadInput; `missing` is the fix if there is no such file."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise BadInput(Problem("there is no such file", str(path), fix=missing)) from error
     except UnicodeDecodeError as error:
         raise BadInput(Problem(f"this is not {what}: {error}", str(path))) from error
-    except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the name
         raise BadInput(Problem(f"cannot be read: {error}", str(path))) from error
     return parse_json(text, str(path), what)
 
 
 def parse_json(text: str, file: str, what: str = "valid JSON") -> Any:
-    """What the text says. Numbers fit 64 bits and are finite, as everything behind takes them."""
+    """Parses the text. Numbers must be finite and fit 64 bits, as all readers expect."""
     try:
         return json.loads(text, parse_constant=_refused, parse_int=_integer, parse_float=_finite)
     except json.JSONDecodeError as error:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""measured_devices.py - profiles of devices that come with the project: what a GPU takes that is
-not here."""
+"""measured_devices.py - device profiles that come with the project, to simulate a GPU that this
+machine lacks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _OWN_MEMORY = ("cuda", "opencl")
 
 
 def measured_names() -> list[str]:
-    """Such as h200."""
+    """The names of the profiles, such as h200."""
     return sorted(path.stem for path in _FOLDER.glob("*.json"))
 
 
 def measured_file(name: str, file: str = "", key: str = "") -> Path:
-    """Its profile. Raises BadInput, with where it was asked for."""
+    """The profile's file. Raises BadInput that names where the profile was asked for."""
     if name in measured_names():
         return _FOLDER / f"{name}.json"
     message = f"no profile of a device '{name}' comes with this program"
@@ -29,7 +29,7 @@ def measured_file(name: str, file: str = "", key: str = "") -> Path:
 
 
 def measured_device(name: str, file: str = "", key: str = "") -> dict[str, Any]:
-    """What it takes, as parameters of a simulated device: laws by kind of module, and watts."""
+    """The profile as parameters of a simulated device: laws by module kind, and watts."""
     profile = read_json(measured_file(name, file, key))
     row = min(
         (row for row in profile["devices"] if row["kind"] in _OWN_MEMORY),
@@ -43,7 +43,7 @@ def measured_device(name: str, file: str = "", key: str = "") -> dict[str, Any]:
     watts = row.get("measured", {})
     params |= {key: watts[key] for key in ("off_w", "idle_w") if key in watts}
     if "off_w" in params and "idle_w" in params:
-        # As it was found it may have just been used: nobody saves watts by using it.
+        # The device may have been busy just before off_w was read; use must never save power.
         params["off_w"] = min(params["off_w"], params["idle_w"])
     if watts.get("active_w"):
         params["active_w"] = max(watts["active_w"].values())
@@ -51,10 +51,10 @@ def measured_device(name: str, file: str = "", key: str = "") -> dict[str, Any]:
 
 
 def like_measured(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a simulated device: instead of `like` the times and watts of that one, where it has no
-    others. Raises BadInput."""
+    """A simulated device's parameters, with `like` replaced by that profile; its own values win.
+    Raises BadInput."""
     of = measured_device(str(params["like"]))
     own = {key: value for key, value in params.items() if key != "like"}
     laws = own.get("laws", {})
-    # What is no mapping is refused with the rest.
+    # Laws that are no mapping are rejected later, with the other mistakes.
     return {**of, **own, "laws": {**of["laws"], **laws} if isinstance(laws, Mapping) else laws}

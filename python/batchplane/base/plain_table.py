@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""plain_table.py - the one look of tables that commands print."""
+"""plain_table.py - the common style of all tables that commands print."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.text import Text
 
 
 def plain_table(*columns: str) -> Table:
-    """A table without lines; columns that begin with '<' are aligned left."""
+    """A table without rules; columns that begin with '<' are left-aligned."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
         table.add_column(
@@ -26,7 +26,7 @@ def plain_table(*columns: str) -> Table:
 def listed(
     names: Sequence[str], headings: Sequence[str], rows: Sequence[Mapping[str, Any]], matching: int
 ) -> list[RenderableType]:
-    """A table of the rows, if there are any, and how many more match than are shown."""
+    """A table of the rows, if there are any, and a line if more rows match than are shown."""
     parts: list[RenderableType] = []
     if rows:
         table = plain_table(*headings)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""problems.py - what can go wrong, in one line: where, which key, what, and the remedy."""
+"""problems.py - mistakes and failures in one line: where, which key, what, and the fix."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake of the user, or (with is_warning) something that is probably not meant."""
+    """One mistake of the user, or (with is_warning) something that is probably a mistake."""
 
     message: str
     where: str = ""  # file:line
@@ -19,7 +19,6 @@ class Problem:
     is_warning: bool = False
 
     def line(self) -> str:
-        """The whole problem on one line."""
         parts = [part for part in (self.where, self.key) if part]
         text = ": ".join([*parts, self.message])
         if self.fix:
@@ -27,7 +26,7 @@ class Problem:
         return text
 
     def as_json(self) -> dict[str, str]:
-        """The problem for `--json`."""
+        """For `--json`."""
         return {
             "where": self.where,
             "key": self.key,
@@ -38,17 +37,17 @@ class Problem:
 
 
 class BatchplaneError(Exception):
-    """Base of everything that ends in one line instead of a stack trace."""
+    """Base of all errors that end in one line instead of a stack trace."""
 
     exit_code = 1
 
     def lines(self) -> list[str]:
-        """What to print."""
+        """The lines to print."""
         return [str(self)]
 
 
 class BadInput(BatchplaneError):
-    """The pipeline, a file or an argument is wrong; holds every mistake found."""
+    """The pipeline, a file or an argument is wrong; contains every mistake found."""
 
     exit_code = 2
 
@@ -57,7 +56,7 @@ class BadInput(BatchplaneError):
         super().__init__("\n".join(self.lines()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What other processes find comes back whole."""
+        """Pickles the problems, so that they cross process boundaries intact."""
         return type(self), (self.problems,)
 
     def lines(self) -> list[str]:
@@ -65,7 +64,7 @@ class BadInput(BatchplaneError):
 
 
 class RunFailed(BatchplaneError):
-    """Something failed while running: the daemon died, did not answer, refused."""
+    """Something failed at run time: the daemon died, did not answer, or refused."""
 
     def __init__(self, message: str, fix: str = ""):
         self.message = message
@@ -77,7 +76,7 @@ class RunFailed(BatchplaneError):
 
 
 def edit_distance(a: str, b: str) -> int:
-    """Number of single-letter edits (a swap of neighbours is one) from a to b."""
+    """The number of single-letter edits from a to b; swapping two neighbours counts as one."""
     before: list[int] = []
     row = list(range(len(b) + 1))
     for i, letter in enumerate(a, 1):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""processes.py - further processes of this interpreter."""
+"""processes.py - starts further processes of this interpreter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SAFE_PATH = "PYTHONSAFEPATH"
 
 @contextmanager
 def safe_paths() -> Iterator[None]:
-    """Interpreters that are started inside take no modules from the current folder."""
+    """Interpreters started inside import no modules from the current folder."""
     before = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"
     try:

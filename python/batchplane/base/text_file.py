@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""text_file.py - reads text that people or their programs wrote, less a byte order mark."""
+"""text_file.py - reads text files of people and their programs, without a byte order mark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .problems import BadInput, Problem
 
 
 def read_text(path: Path) -> str:
-    """What the file holds. Raises BadInput."""
+    """The content of the file. Raises BadInput."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -9,13 +9,13 @@ _NS_PER = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|ms|s)")
 _SCALE = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 _SCALED = re.compile(r"(\d+(?:\.\d+)?)\s*([kMG]?)(?:pps)?")
-# Longer ones are told as this: limits refuse it like them, and it fits 64 bits.
+# Longer durations are read as this one: it fits 64 bits, and every limit rejects it.
 LONGEST_NS = (1 << 63) - 1
 _MOST_SCALED = 1e18
 
 
 def parse_duration_ns(text: object) -> int | None:
-    """Nanoseconds of '50us', '1.5 ms', '2s'; None when it is no duration."""
+    """Nanoseconds of '50us', '1.5 ms', '2s'; None if the text is not a duration."""
     match = _DURATION.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None:
         return None
@@ -24,7 +24,7 @@ def parse_duration_ns(text: object) -> int | None:
 
 
 def parse_scaled(text: str) -> float | None:
-    """The number of '5M', '10k', '250', '1.5Mpps'; None when it is none."""
+    """The number in '5M', '10k', '250', '1.5Mpps'; None if the text is not a number."""
     match = _SCALED.fullmatch(text.strip())
     if match is None:
         return None
@@ -33,7 +33,7 @@ def parse_scaled(text: str) -> float | None:
 
 
 def duration_text(ns: int) -> str:
-    """The shortest exact way to write so many nanoseconds: 50us, 1ms, 1500ns."""
+    """The shortest exact text of a duration: 50us, 1ms, 1500ns."""
     for unit in ("s", "ms", "us"):
         if ns and ns % _NS_PER[unit] == 0:
             return f"{ns // _NS_PER[unit]}{unit}"
@@ -51,7 +51,7 @@ def short_duration(ns: float | None) -> str:
 
 
 def three_digits(value: float) -> str:
-    """1.23, 12.3, 123, 1234; 0 for nothing."""
+    """1.23, 12.3, 123, 1234; 0 for zero."""
     if value == 0:
         return "0"
     if abs(value) >= 99.95:
@@ -70,7 +70,7 @@ def short_rate(pps: float | None) -> str:
 
 
 def short_bits(bps: float | None) -> str:
-    """A rate of bits: 12.3 Mbit/s, 850 kbit/s."""
+    """A bit rate: 12.3 Mbit/s, 850 kbit/s."""
     if bps is None:
         return "-"
     for scale, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):

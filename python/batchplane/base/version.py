@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""version.py - of the package, for those who keep what it made."""
+"""version.py - the package's version, stored with results and profiles."""
 
 __version__ = "0.1.0"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""whole_file.py - writes files that are there whole or as they were before, never a part.
+"""whole_file.py - writes files atomically: the new content is complete, or the old one stays.
 
-What is no regular file (a pipe, a device) is written into: nothing may take its place.
+Special files (a pipe, a device) are written in place: a regular file must not replace them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from .problems import BadInput, Problem
 
 
 def write_whole(path: Path, content: str | bytes, fix: str = "") -> None:
-    """Writes beside and renames; makes folders. Raises BadInput, and leaves nothing behind then."""
+    """Writes a temporary file and renames it; creates folders. Raises BadInput, and cleans up
+    then."""
     data = content.encode() if isinstance(content, str) else content
     given = path
     name = ""
     try:
-        # What a link points to is written, and the link stays.
+        # Through a link, its target is written; the link stays.
         path = Path(os.path.realpath(path))
         if path.exists() and not path.is_file():
             with path.open("wb", buffering=0) as special:
@@ -30,7 +31,7 @@ def write_whole(path: Path, content: str | bytes, fix: str = "") -> None:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        # mkstemp lets nobody else read it; a result is like any other file.
+        # mkstemp makes files private; a result has the usual permissions.
         Path(name).chmod(0o666 & ~_umask())
         Path(name).replace(path)
     except BaseException as error:

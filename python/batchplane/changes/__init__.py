@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What changes while traffic flows: settings and scenarios."""
+"""Changes while traffic flows: settings and scenarios."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""arguments.py - KEY=VALUE words, as what asks a module or a table gets them."""
+"""arguments.py - KEY=VALUE words as arguments of module commands and tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..lang.yaml_loader import resolve_plain
 
 
 def parse_arguments(words: Sequence[str]) -> dict[str, Any]:
-    """KEY=VALUE words as the arguments of a module's command; a dotted key nests."""
+    """Turns KEY=VALUE words into the arguments of a module's command; a dotted key nests."""
     result: dict[str, Any] = {}
     for word in words:
         key, equals, value = word.partition("=")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """events.py - a scenario against a pipeline: patterns become names, events become actions.
 
-Everything is resolved before the run begins, so that a wrong name ends it before the first packet.
+Everything is resolved before the run, so that a wrong name fails before the first packet.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .traffic_state import GeneratorState, generator_states
 
 @dataclass(frozen=True)
 class CostChange:
-    """The new cost of a module: a multiple of its first one, or in ns."""
+    """The new cost of a module: a multiple of its initial cost, or in ns."""
 
     times: float | None = None
     cost_per_batch_ns: float | None = None
@@ -29,7 +29,7 @@ class CostChange:
 
 @dataclass(frozen=True)
 class TableEdit:
-    """A module's own command."""
+    """A command of a module."""
 
     module: str
     verb: str
@@ -39,7 +39,7 @@ class TableEdit:
 
 @dataclass(frozen=True)
 class Action:
-    """What happens at one moment; `text` tells it to people."""
+    """What happens at one point in time; `text` describes it for people."""
 
     at_ns: int
     where: str
@@ -51,10 +51,10 @@ class Action:
 
 
 def pipeline_names(pipeline: dict[str, Any]) -> dict[str, list[str]]:
-    """The names that settings can refer to, as settings.running_names gives them of a daemon."""
+    """The names that settings can refer to; settings.running_names asks a daemon for the same."""
     return {
         "module": list(pipeline.get("modules", {})),
-        # Nothing is promised to `other`.
+        # Without `other`, which cannot have an SLO.
         "flow": [flow["name"] for flow in pipeline.get("flows", [])],
         "generator": [entry["name"] for entry in pipeline.get("generators", [])],
         "port": list(pipeline.get("ports", {})),
@@ -62,12 +62,12 @@ def pipeline_names(pipeline: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def worker_names(pipeline: dict[str, Any]) -> list[str]:
-    """The workers, the default one included."""
+    """The names of the workers, or of the default worker."""
     return [worker["name"] for worker in pipeline.get("workers", [])] or ["w0"]
 
 
 def resolve_scenario(scenario: Scenario, pipeline: dict[str, Any]) -> list[Action]:
-    """The actions in order of time. Raises BadInput with every name that is not there."""
+    """The actions in order of time. Raises BadInput with every unknown name."""
     names = pipeline_names(pipeline)
     states = generator_states(pipeline)
     workers = worker_names(pipeline)
@@ -152,7 +152,7 @@ def _switch(
 
 
 def matching(patterns: Iterable[str], known: Iterable[str], what: str) -> list[str]:
-    """The known names that fit any pattern. Raises BadInput for a pattern that none fits."""
+    """The known names that match any pattern. Raises BadInput for a pattern without a match."""
     names = list(known)
     found: dict[str, None] = {}
     for pattern in patterns:
@@ -169,7 +169,7 @@ def matching(patterns: Iterable[str], known: Iterable[str], what: str) -> list[s
 
 
 def event_text(event: Event) -> str:
-    """The event in a few words."""
+    """Describes the event in a few words."""
     value = getattr(event.model, event.action)
     words = value if isinstance(value, str) else ", ".join(value)
     more = f" {event.model.verb}" if event.action == "table" else ""

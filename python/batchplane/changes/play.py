@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""play.py - carries out the actions of a scenario on a running daemon, at their times."""
+"""play.py - applies the actions of a scenario to a running daemon, at their times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Tell = Callable[[str], None]
 
 
 def warnings_for_daemon(actions: Sequence[Action], kinds: dict[str, str]) -> list[str]:
-    """What a daemon cannot do of a scenario, a line each; `kinds` holds the kind of each module."""
+    """One line for each action that a daemon cannot carry out; `kinds` maps modules to kinds."""
     lines = []
     for action in actions:
         if action.stall_ns and action.table is None:
@@ -37,9 +37,9 @@ def warnings_for_daemon(actions: Sequence[Action], kinds: dict[str, str]) -> lis
 
 
 class DaemonPlayer:
-    """Sends a scenario's actions to a daemon from a thread of its own; a context manager.
+    """Sends a scenario's actions to a daemon from its own thread; a context manager.
 
-    An action that fails is told and passed over; the run goes on.
+    An action that fails is reported and skipped; the run goes on.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class DaemonPlayer:
 
 
 def new_cost(first: dict[str, Any], change: CostChange) -> dict[str, float]:
-    """The cost of a module after a change, from the one that it began with."""
+    """The cost of a module after a change, given its initial cost."""
     cost = {key: float(first.get(key, 0.0)) for key in ("cost_per_batch_ns", "cost_per_pkt_ns")}
     if change.times is not None:
         return {key: value * change.times for key, value in cost.items()}

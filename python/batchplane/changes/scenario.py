@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""scenario.py - scenario files: a time line of events, as written; docs/scenarios.md describes it.
+"""scenario.py - scenario files: a time line of events; docs/scenarios.md describes them.
 
 The same file drives the simulator and a daemon.
 """
@@ -21,7 +21,7 @@ from ..lang.yaml_loader import load_yaml
 
 ACTIONS = ("set", "stop", "start", "stall", "cost", "table")
 _DURATIONS = ("at", "for", "per_batch", "per_pkt", "holds_up")
-# What may stand beside an action.
+# The options of each action.
 _OPTIONS = {
     "stall": ("for",),
     "cost": ("times", "per_batch", "per_pkt"),
@@ -69,7 +69,7 @@ class EventModel(BaseModel):
 
 
 class ScenarioModel(BaseModel):
-    """A whole scenario file after expansion."""
+    """A whole scenario file, after expansion."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -80,20 +80,20 @@ class ScenarioModel(BaseModel):
 
 @dataclass(frozen=True)
 class Event:
-    """An event and the line where it stands."""
+    """An event and its line in the file."""
 
     model: EventModel
     where: str
 
     @property
     def action(self) -> str:
-        """The one action of the event."""
+        """The name of the event's only action."""
         return next(key for key in ACTIONS if getattr(self.model, key) is not None)
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario file that is sound in itself; names are checked against a pipeline later."""
+    """A scenario file that is valid in itself; its names are checked against a pipeline later."""
 
     name: str
     file: str
@@ -102,7 +102,7 @@ class Scenario:
 
 
 def load_scenario(path: Path) -> Scenario:
-    """Reads a scenario. Raises BadInput with file:line of every mistake."""
+    """Reads a scenario. Raises BadInput with the file:line of every mistake."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
@@ -113,7 +113,7 @@ def load_scenario(path: Path) -> Scenario:
 
 
 def parse_scenario(text: str, file: str) -> Scenario:
-    """The scenario in `text`. Raises BadInput with file:line of every mistake."""
+    """Parses `text`. Raises BadInput with the file:line of every mistake."""
     expanded = expand(load_yaml(text, file, "a scenario", "events"), file)
     problems = list(expanded.problems)
     data = dict(expanded.data)
@@ -185,7 +185,7 @@ def _event(expanded: Expanded, i: int, entry: Any, problems: list[Problem]) -> E
 
 
 def _plain(entry: dict[str, Any], wrong: Any) -> dict[str, Any]:
-    """Durations in ns, single words as lists, as the model has them."""
+    """The entry as the model expects it: durations in ns, single words as lists."""
     plain: dict[str, Any] = {}
     for key, value in entry.items():
         if value is None:

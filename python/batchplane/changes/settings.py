@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""settings.py - what may be changed while traffic flows, as NAME.SETTING=VALUE."""
+"""settings.py - settings that can change while traffic flows, as NAME.SETTING=VALUE."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ _FLAGS = {"on": "is_on", "saturate": "is_saturating"}
 
 
 def parse_settings(words: Sequence[str], names: dict[str, list[str]]) -> list[dict[str, Any]]:
-    """The protocol's `set` objects; `names` holds what runs: modules, flows, generators, ports."""
+    """The protocol's `set` objects; `names` has the running modules, flows, generators and
+    ports."""
     sets: list[dict[str, Any]] = []
     problems: list[Problem] = []
     control = [word for word in words if is_control_word(word.partition("=")[0]) and "=" in word]
@@ -54,14 +55,14 @@ def parse_settings(words: Sequence[str], names: dict[str, list[str]]) -> list[di
 
 
 def running_names(client: Client) -> dict[str, list[str]]:
-    """The names that settings can refer to."""
+    """The names in a running daemon that settings can refer to."""
 
     def column(what: str) -> list[str]:
         return [str(row["name"]) for row in client.show(what)]
 
     return {
         "module": [str(node["name"]) for node in client.show("graph")["nodes"]],
-        # `other` stands for all that follows no declared path: nothing is promised to it.
+        # `other` collects the packets that follow no declared path; it cannot have an SLO.
         "flow": [name for name in column("flows") if name != "other"],
         "generator": column("generators"),
         "port": column("ports"),
@@ -152,7 +153,7 @@ def _change(word: str, setting: str, value: str) -> dict[str, Any]:
             _within(
                 word, value, duration_ns, AGE_LIMIT_NS if setting == "age_limit" else DELAY_SLO_NS
             )
-        # No promise is 0; no age limit of its own is null.
+        # 0 removes an SLO; null removes a module's own age limit.
         none = 0 if setting == "slo" else None
         return {"what": setting, key: none if duration_ns is None else duration_ns}
     if setting == "rate":
@@ -176,7 +177,7 @@ def _change(word: str, setting: str, value: str) -> dict[str, Any]:
 
 
 def _within(word: str, text: str, value: Any, limit: Limit) -> Any:
-    """The value, when it is within the limit. Raises BadInput."""
+    """The value, if it is within the limit. Raises BadInput."""
     if not limit.least <= value <= limit.most:
         is_time = word.partition("=")[0].endswith((".age_limit", ".slo"))
         least, most = (duration_text(n) if is_time else str(n) for n in limit)

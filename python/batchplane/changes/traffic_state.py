@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """traffic_state.py - the traffic flows of generators, and the settings that stop and start them.
 
-A traffic flow that stops takes its own share away: the others go on at their rates.
+A traffic flow that stops takes its share of the rate with it: the others keep their rates.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ class TrafficFlow:
 
     name: str
     weight: float
-    rate_pps: float  # 0 = a share of the generator's rate
-    size_bytes: int = 64  # of a frame on the wire; the mean of a mix
+    rate_pps: float  # 0: a share of the generator's rate
+    size_bytes: int = 64  # frame size on the wire; the mean of a mix
     is_on: bool = True
 
 
 @dataclass
 class GeneratorState:
-    """What a generator sends at some moment of a time line."""
+    """What a generator sends at one point of a time line."""
 
     name: str
     flows: list[TrafficFlow] = field(default_factory=list)
-    rate_pps: float = DEFAULT_RATE_PPS  # of the flows without a rate of their own, all of them on
+    rate_pps: float = DEFAULT_RATE_PPS  # shared by the flows without their own rate, if all are on
     is_on: bool = True
 
     @property
@@ -44,7 +44,7 @@ class GeneratorState:
         return [flow for flow in self.flows if flow.rate_pps <= 0]
 
     def switch(self, names: Iterable[str], is_on: bool) -> list[dict[str, Any]]:
-        """Stops or starts traffic flows; the protocol's `set` objects that do it."""
+        """Stops or starts traffic flows; returns the protocol's `set` objects for it."""
         chosen = set(names)
         sets: list[dict[str, Any]] = []
         is_share_changed = False
@@ -68,13 +68,13 @@ class GeneratorState:
         all_weights = sum(flow.weight for flow in self.shared)
         weights = [flow.weight if flow.is_on and flow.rate_pps <= 0 else 0.0 for flow in self.flows]
         if sum(weights) <= 0:
-            # Weights that are all zero are refused; a rate of zero says the same.
+            # A daemon rejects weights that are all zero; a rate of zero has the same effect.
             return [self._set(rate_pps=0.0)]
         rate_pps = self.rate_pps * sum(weights) / all_weights
         return [self._set(weights=weights, rate_pps=rate_pps)]
 
     def note(self, change: dict[str, Any]) -> None:
-        """Takes notice of a `set` for this generator that the user wrote."""
+        """Records the user's own `set` for this generator."""
         if "flow" in change and "rate_pps" in change:
             for flow in self.flows:
                 if flow.name == change["flow"]:
@@ -94,7 +94,7 @@ class GeneratorState:
 
 
 def generator_states(pipeline: dict[str, Any]) -> dict[str, GeneratorState]:
-    """The generators of a canonical pipeline; inline sources count, under their module's name."""
+    """The generators of a canonical pipeline, inline sources included under their module's name."""
     states: dict[str, GeneratorState] = {}
     for entry in pipeline.get("generators", []):
         states[entry["name"]] = _state(entry["name"], entry.get("params", {}))

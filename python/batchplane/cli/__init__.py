@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The words of the command line."""
+"""The command line: arguments, help and output of all commands."""
 
 from .app import main
 

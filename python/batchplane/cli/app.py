@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""app.py - the `batchplane` command: finds the module that has the words of the command.
+"""app.py - the `batchplane` command: loads the module of this folder that has the command.
 
 Exit codes: 0 good, 1 failed while running, 2 bad input.
 """
@@ -17,8 +17,8 @@ from rich.text import Text
 from ..base.consoles import errors
 from ..base.problems import BatchplaneError
 
-# Which module of this folder has which commands. One that is asked for is loaded alone: a command
-# that asks a daemon something starts three times as fast as all of them would.
+# The commands of each module of this folder. Only the requested one is loaded: a command that
+# queries a daemon then starts three times as fast.
 HOMES: dict[str, tuple[str, ...]] = {
     "run": ("run", "start"),
     "compare": ("compare",),
@@ -40,7 +40,7 @@ HOMES: dict[str, tuple[str, ...]] = {
 
 
 def make_app(homes: Sequence[str] = tuple(HOMES)) -> typer.Typer:
-    """The commands of some modules, or all."""
+    """An app with the commands of some modules, or of all."""
     app = typer.Typer(
         name="batchplane",
         no_args_is_help=True,
@@ -49,7 +49,7 @@ def make_app(homes: Sequence[str] = tuple(HOMES)) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
         help="Run packet pipelines, monitor them, and change them while traffic flows.",
         epilog="Exit codes: 0 success, 1 runtime failure, 2 bad input. --debug shows stack traces.",
-        # Without one, an only command would be taken for the whole program.
+        # Without a callback, typer takes an only command for the whole program.
         callback=lambda: None,
     )
     for home in homes:
@@ -58,7 +58,7 @@ def make_app(homes: Sequence[str] = tuple(HOMES)) -> typer.Typer:
 
 
 def homes_of(words: Sequence[str]) -> Sequence[str]:
-    """Modules that a command line needs: one, or all where help or a completion lists them."""
+    """The modules that a command line needs: one, or all if help or completion lists them."""
     is_completion = any(key.endswith("_COMPLETE") for key in os.environ)
     if words and not is_completion:
         for home, commands in HOMES.items():
@@ -68,7 +68,7 @@ def homes_of(words: Sequence[str]) -> Sequence[str]:
 
 
 def main() -> None:
-    """Runs the command line; every expected failure is one line and an exit code."""
+    """Runs the command line; every expected failure ends in one line and an exit code."""
     is_debug = "--debug" in sys.argv
     sys.argv = [word for word in sys.argv if word != "--debug"]
     try:

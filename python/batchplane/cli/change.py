@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""change.py - the words of `set`, `apply` and `save`, and what they print."""
+"""change.py - the arguments and output of `set`, `apply`, `move` and `save`."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def save(
 
 
 def difference(change: dict[str, Any], out: Console) -> None:
-    """What apply would change."""
+    """Prints what apply would change."""
     styles = (("added", "+", "green"), ("removed", "-", "red"), ("changed", "~", "yellow"))
     for key, sign, style in styles:
         for entry in change.get(key, []):
@@ -131,7 +131,7 @@ def difference(change: dict[str, Any], out: Console) -> None:
 
 
 def _moved(change: dict[str, Any], out: Console) -> None:
-    """Which modules go from one worker to another."""
+    """Prints which modules move between workers."""
     for (start, end), names in _moves(change).items():
         told = f"{', '.join(names[:4])}{', ...' if names[4:] else ''}"
         line = f"> {len(names)} moved from {start} to {end} with their state: {told}"
@@ -139,7 +139,7 @@ def _moved(change: dict[str, Any], out: Console) -> None:
 
 
 def _changed(sets: Sequence[dict[str, Any]], as_json: bool, out: Console) -> None:
-    """Settings were applied."""
+    """Prints the settings that were applied."""
     if as_json:
         print_json(list(sets))
         return
@@ -159,7 +159,7 @@ def _changed(sets: Sequence[dict[str, Any]], as_json: bool, out: Console) -> Non
 
 
 def _answered(answer: Any, as_json: bool, out: Console) -> None:
-    """A module answered its own command."""
+    """Prints a module's answer to its own command."""
     if as_json:
         print_json(answer)
     elif answer in (None, {}, [], True):
@@ -171,7 +171,7 @@ def _answered(answer: Any, as_json: bool, out: Console) -> None:
 
 
 def _moves(change: dict[str, Any]) -> dict[tuple[str, str], list[str]]:
-    """Names of the modules that go from one worker to another, by the two."""
+    """The names of the modules that move, by old and new worker."""
     moves: dict[tuple[str, str], list[str]] = {}
     for move in change.get("moved", []):
         moves.setdefault((move["from"], move["to"]), []).append(move["module"])
@@ -179,7 +179,7 @@ def _moves(change: dict[str, Any]) -> dict[tuple[str, str], list[str]]:
 
 
 def _applied(answer: dict[str, Any], is_dry_run: bool, as_json: bool, out: Console) -> None:
-    """The result of apply."""
+    """Prints the result of apply."""
     if as_json:
         print_json(answer)
     elif is_dry_run:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""check.py - the words of `check`, and what it prints."""
+"""check.py - the arguments and output of `check`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _checked(
     as_json: bool,
     out: Console,
 ) -> None:
-    """The result of a check."""
+    """Prints the result of a check."""
     errors = [problem for problem in problems if not problem.is_warning]
     if as_json:
         answer = {

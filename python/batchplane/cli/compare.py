@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""compare.py - the words of `batchplane compare`."""
+"""compare.py - the arguments of `batchplane compare`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""control.py - the words of `control`: decisions of a program of the user's own."""
+"""control.py - the arguments of `control`, which runs a controller of your own."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""daemons.py - the words of `list` and `stop`, and what they print."""
+"""daemons.py - the arguments and output of `list` and `stop`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def stop(
 
 
 def _daemons(found: Sequence[Daemon], as_json: bool, out: Console) -> None:
-    """The daemons that run."""
+    """Prints the running daemons."""
     if as_json:
         print_json([daemon.as_json() for daemon in found])
     elif not found:
@@ -62,7 +62,7 @@ def _daemons(found: Sequence[Daemon], as_json: bool, out: Console) -> None:
 
 
 def _stopped(results: Sequence[tuple[Daemon, dict[str, Any]]], as_json: bool, out: Console) -> None:
-    """Daemons were stopped."""
+    """Prints the final reports of stopped daemons."""
     if as_json:
         print_json([{"name": daemon.name, "report": report} for daemon, report in results])
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""egress.py - the words of `batchplane egress`."""
+"""egress.py - the arguments of `batchplane egress`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def egress(
 
     With `prio`, a flow's weight is its level: 64 goes first.
     """
-    # Loaded here: other commands do without the extension.
+    # Loaded here: other commands do not need the extension.
     from ..egress.replay import (
         disciplines,
         read_arrivals,

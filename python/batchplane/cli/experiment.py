@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""experiment.py - the words of `batchplane experiment`."""
+"""experiment.py - the arguments of `batchplane experiment`."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def experiment_command(
     as_json: Json = False,
 ) -> None:
     """Reproduce the papers' tables and figures, with a verdict on each claim."""
-    # Loaded here: other commands do without numpy.
+    # Loaded here: other commands do not need numpy.
     from ..experiments.command import ExperimentOptions, list_experiments, run_experiments
 
     if names == ["list"]:

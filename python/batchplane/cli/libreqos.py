@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""libreqos.py - the words of `batchplane libreqos`."""
+"""libreqos.py - the arguments of `batchplane libreqos`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""machine.py - the words of `demo` and `doctor`: what this machine can show, and what it lacks."""
+"""machine.py - `demo` and `doctor`: what this machine can show, and what it lacks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def doctor(as_json: Json = False) -> None:
 
 
 def _examined(findings: Sequence[Finding], as_json: bool, out: Console) -> None:
-    """What doctor found."""
+    """Prints the findings of doctor."""
     if as_json:
         print_json([finding.as_json() for finding in findings])
         return

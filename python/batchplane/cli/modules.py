@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""modules.py - the words of `modules` and `schema`, and what they print."""
+"""modules.py - the arguments and output of `modules` and `schema`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def schema(
 def _module_kinds(
     kinds: Mapping[str, ModuleKind], name: str | None, as_json: bool, out: Console
 ) -> None:
-    """All kinds, or one with everything about it."""
+    """Prints all kinds, or everything about one."""
     if as_json:
         data = {
             kind.kind: {**asdict(kind), "params": [asdict(param) for param in kind.params.values()]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""pcap.py - the words of `batchplane pcap`: captures made up, described, cut into routes."""
+"""pcap.py - `batchplane pcap`: generates captures, describes them, splits them into routes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def make(
     seed: Annotated[int, typer.Option(help="the same seed gives the same bytes")] = 1,
 ) -> None:
     """Generate a capture like a backbone link's: heavy-tailed sessions, Zipf destinations."""
-    # Loaded here: other commands do without numpy.
+    # Loaded here: other commands do not need numpy.
     from rich.progress import Progress
 
     from ..traces.model import TraceModel

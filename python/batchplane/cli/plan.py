@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""plan.py - the words of `batchplane plan`."""
+"""plan.py - the arguments of `batchplane plan`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""profile.py - the words of `profile`."""
+"""profile.py - the arguments of `profile`."""
 
 from __future__ import annotations
 

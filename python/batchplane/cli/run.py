@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""run.py - the words of `run` and `start`."""
+"""run.py - the arguments of `run` and `start`."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def start(
 
 
 def _started(daemon: Daemon, as_json: bool, out: Console) -> None:
-    """A daemon was started."""
+    """Prints the name of the new daemon and how to watch and stop it."""
     if as_json:
         print_json(daemon.as_json())
         return

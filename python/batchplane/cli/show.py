@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""show.py - the words of `show`, `explain`, `attach` and `trace`."""
+"""show.py - the arguments of `show`, `explain`, `attach` and `trace`."""
 
 from __future__ import annotations
 

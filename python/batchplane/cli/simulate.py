@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""simulate.py - the words of `batchplane simulate`."""
+"""simulate.py - the arguments of `batchplane simulate`."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def simulate_command(
     as_json: Json = False,
 ) -> None:
     """Simulate a pipeline in virtual time, with exact delays: no daemon, DPDK or root needed."""
-    # Loaded here: other commands do without numpy.
+    # Loaded here: other commands do not need numpy.
     from ..commands.simulate import SimulateOptions, simulate
     from ..control.names import split_controllers
 

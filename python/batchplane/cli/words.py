@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""words.py - words that several commands take, and how a shell completes them."""
+"""words.py - arguments that several commands share, and their shell completion."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ..base.units import parse_scaled
 
 
 def completions(kind: str) -> Callable[[str], list[str]]:
-    """Words for the shell: names of daemons, pipelines, module kinds or things to show."""
+    """A completion function for names of daemons, pipelines, module kinds or things to show."""
 
     def complete(incomplete: str) -> list[str]:
         try:
             return [word for word in _words(kind) if word.startswith(incomplete)]
-        except Exception:  # a shell's completion never prints errors
+        except Exception:  # shell completion must not print errors
             return []
 
     return complete
 
 
 def _words(kind: str) -> list[str]:
-    # Loaded here: what parses a command's words does without.
+    # Loaded here: parsing a command's arguments does not need them.
     from ..daemon.process import find_program, list_daemons
     from ..demo.demos import DEMOS
     from ..lang.kinds import load_kinds
@@ -44,8 +44,8 @@ def _words(kind: str) -> list[str]:
 
 
 def parse_link_rate(text: str, option: str, may_be_none: bool = False) -> int:
-    """A link's rate in bit/s, such as 1G; 0 for none where that may be. Raises BadInput."""
-    # Loaded here: most commands do without the extension.
+    """A link's rate in bit/s, such as 1G; 0 means no rate if `may_be_none`. Raises BadInput."""
+    # Loaded here: most commands do not need the extension.
     from ..egress.replay import rate_range_bps
 
     least, most = rate_range_bps()

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the commands do, usable without the command line."""
+"""The commands themselves, usable without the command line."""

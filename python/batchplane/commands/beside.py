@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""beside.py - a measured run and a simulated one of the same pipeline, side by side."""
+"""beside.py - a measured run and a simulated run of the same pipeline, side by side."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..sim.result import Result
 from .start import RunOptions
 
 Number = float | None
-# Virtual time of a steady pipeline; a scenario is simulated whole.
+# The virtual time of a steady pipeline; a scenario is simulated in full length.
 _MAX_NS = 2_000_000_000
 _PERIOD_NS = 10_000_000
 
@@ -38,13 +38,12 @@ class Pair:
 
     @property
     def difference(self) -> Number:
-        """How much more the simulation says, as a share of what was measured."""
+        """Simulated over measured, minus 1."""
         if self.measured is None or self.simulated is None or self.measured == 0:
             return None
         return self.simulated / self.measured - 1
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
         return {
             "subject": self.subject,
             "quantity": self.quantity,
@@ -55,7 +54,7 @@ class Pair:
 
 
 def pairs(first: Snapshot, last: Snapshot, result: Result) -> list[Pair]:
-    """Rates, mean batches of modules and delays of flows; of a measured run and a simulated one."""
+    """Rates, mean batches of modules and delays of flows, of a measured and a simulated run."""
     real, model = compute_rates(first, last), compute_rates(result.first, result.last)
     found = [
         Pair("all", "rate in", real.in_pps, model.in_pps, short_rate),
@@ -100,7 +99,7 @@ def _percent(value: Number) -> str:
 
 
 def render_pairs(found: Sequence[Pair], origin: str) -> RenderableType:
-    """The pairs as a table; differences say what the simulation shows more or less."""
+    """The pairs as a table; a positive difference means that the simulation shows more."""
     table = plain_table("<", "<", "measured", "simulated", "difference")
     before = ""
     for pair in found:
@@ -129,7 +128,7 @@ class Beside:
 def simulate_beside(
     document: Document, options: RunOptions, measured_s: float, errors: Console
 ) -> Beside:
-    """Simulates the pipeline as it was run, with the same settings and events."""
+    """Simulates the pipeline with the settings and events of the run."""
     inputs = prepare(document, costs=options.simulate, sets=options.sets, scenario=options.scenario)
     for warning in inputs.warnings:
         errors.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)

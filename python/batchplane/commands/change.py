@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""change.py - what `batchplane set`, `apply` and `save` do with a running daemon."""
+"""change.py - how `batchplane set`, `apply`, `move` and `save` change a running daemon."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def change(
     pipeline: Mapping[str, Any] | None = None,
     errors: Console | None = None,
 ) -> list[dict[str, Any]]:
-    """Applies settings to a running daemon in one step; what was changed."""
+    """Applies settings to a running daemon in one step; returns what was changed."""
     advices = []
     with Client(daemon.socket) as client:
         sets = parse_settings(words, running_names(client))
@@ -52,14 +52,14 @@ def change(
 def edit_module(
     daemon: Daemon, module: str, verb: str, words: Sequence[str], file: Path | None
 ) -> Any:
-    """A module's own command, such as a table edit, or a bulk one from a file."""
+    """Sends a module's own command: one table edit, or many from a file."""
     with Client(daemon.socket) as client:
         if file is None:
             with told_as_input():
                 return client.module(module, verb, parse_arguments(words))
         if not file.is_file():
             raise BadInput(Problem("there is no such file", str(file)))
-        with told_as_input():  # what is refused is a line of the file
+        with told_as_input():  # a rejected entry is reported as a line of the file
             if file.suffix != ".json":
                 return _bulk_answer(client.bulk_file_told(module, verb, file))
             items = read_json(file)
@@ -69,14 +69,14 @@ def edit_module(
 
 
 def _bulk_answer(told: dict[str, Any]) -> dict[str, Any]:
-    """How many, and what ended with it."""
+    """The number of entries, and the sessions that ended with them."""
     answer = told.get("answer")
     ended = answer.get("ended") if isinstance(answer, dict) else None
     return {"count": told["count"], **({"ended": ended} if ended else {})}
 
 
 def move(daemon: Daemon, words: Sequence[str]) -> dict[str, Any]:
-    """Parts of a running pipeline to other workers; who moved, and what stood still for it."""
+    """Moves parts of a running pipeline to other workers; returns what moved and what paused."""
     if len(words) % 2:
         fix = "PART WORKER [PART WORKER]..."
         raise BadInput(Problem(f"'{words[-1]}' has no worker", "command line", "move", fix))
@@ -93,8 +93,8 @@ def apply_file(
     tell: Callable[[dict[str, Any]], None],
     errors: Console,
 ) -> dict[str, Any]:
-    """Tells the difference first, then changes to the new pipeline in one step, or not at all."""
-    from ..admission.weights import load_fitted  # the language: other changes do without
+    """Reports the difference, then switches to the new pipeline in one step or not at all."""
+    from ..admission.weights import load_fitted  # needs the language package; other changes do not
 
     pipeline = load_fitted(name, overrides, errors).pipeline
     if "controller" in pipeline:
@@ -110,8 +110,8 @@ def apply_file(
 
 
 def save_running(daemon: Daemon, file: Path | None, errors: Console) -> str:
-    """The running pipeline as YAML (JSON for x.json); written when a file is given."""
-    from ..lang.yaml_writer import to_yaml  # the language: other changes do without
+    """The running pipeline as YAML (JSON for x.json); written to the file if one is given."""
+    from ..lang.yaml_writer import to_yaml  # needs the language package; other changes do not
 
     with Client(daemon.socket) as client:
         pipeline = client.save()

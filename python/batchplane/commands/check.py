@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def check_pipeline(
     name: str, overrides: Sequence[str]
 ) -> tuple[list[Problem], dict[str, Any], Document, list[str]]:
-    """Every problem of a pipeline, the daemon's plan for it, and what was chosen for it."""
+    """Every problem of a pipeline, the daemon's plan for it, and notes on chosen weights."""
     try:
         program = find_program()
     except RunFailed as error:
@@ -45,11 +45,11 @@ def check_pipeline(
 
 
 def admitted_flows(document: Document) -> list[Admitted]:
-    """Whether packet schedulers leave flows what they are promised; empty where nobody knows."""
+    """Whether packet schedulers can meet the flows' SLOs; empty if that cannot be determined."""
     modules = document.pipeline.get("modules", {}).values()
     if all(module["kind"] != "egress" for module in modules):
         return []
-    from ..admission.admission import admission  # numpy: most do without
+    from ..admission.admission import admission  # needs numpy, most pipelines do not
 
     try:
         return admission(document, find_program())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""doctor.py - looks for what slows or stops the engine on this machine, with exact remedies."""
+"""doctor.py - finds what slows or stops the engine on this machine, with the exact fix."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from typing import Any
 from ..base.problems import RunFailed
 from ..daemon.process import find_program
 
-# What x86-64-v3 adds; `abm` is how Linux lists lzcnt.
+# The features of x86-64-v3; Linux lists lzcnt as `abm`.
 _V3 = ("avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe")
 _AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl")
 _CAP_NET_ADMIN, _CAP_SYS_NICE = 12, 23
-# What a daemon keeps once its ports are up, where it had it, and why: kKept of
+# The capabilities that a daemon keeps once its ports are up, if it had them, and why: kKept of
 # src/app/start/privileges.cc.
 KEPT = {
     "CAP_NET_RAW": "packet sockets, which a live change may add",
@@ -42,7 +42,7 @@ Command = Callable[[Sequence[str]], str]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at. `remedy` is a command, or what to do, when is_ok is false."""
+    """One check. If is_ok is false, `remedy` is a command or says what to do."""
 
     topic: str
     is_ok: bool
@@ -50,12 +50,11 @@ class Finding:
     remedy: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """For `batchplane doctor --json`."""
         return asdict(self)
 
 
 def run_command(words: Sequence[str]) -> str:
-    """Standard output of a program; empty when it is missing or fails."""
+    """Standard output of a program; empty if the program is missing or fails."""
     program = shutil.which(words[0])
     if program is None:
         return ""
@@ -68,14 +67,14 @@ def run_command(words: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Machine:
-    """Where to look; tests put a made-up tree under `root`."""
+    """Where to look; tests put a fake tree under `root`."""
 
     root: Path = Path("/")
     run: Command = run_command
     uid: int = field(default_factory=os.geteuid)
 
     def read(self, path: str) -> str:
-        """Text of a file under root; empty when it cannot be read."""
+        """Text of a file under root; empty if it cannot be read."""
         try:
             return (self.root / path.lstrip("/")).read_text().strip()
         except OSError:
@@ -87,17 +86,17 @@ class Machine:
         return sorted(folder.iterdir()) if folder.is_dir() else []
 
     def has(self, path: str) -> bool:
-        """True when it is there."""
+        """Whether the path exists under root."""
         return (self.root / path.lstrip("/")).exists()
 
     def can(self, capability: int) -> bool:
-        """True when this process has the capability."""
+        """Whether this process has the capability."""
         match = re.search(r"^CapEff:\s*([0-9a-f]+)", self.read("/proc/self/status"), re.M)
         return bool(match and int(match[1], 16) >> capability & 1)
 
 
 def examine(machine: Machine | None = None) -> list[Finding]:
-    """Everything worth knowing, in the order in which it should be mended."""
+    """All findings, in the order in which you should fix them."""
     machine = machine or Machine()
     checks = (
         _instructions,
@@ -182,7 +181,7 @@ def _cores(machine: Machine) -> list[Finding]:
 
 
 def _devices(machine: Machine) -> list[Finding]:
-    """Of docs/devices.md: what modules can run on here."""
+    """Whether modules can run on devices here (docs/devices.md)."""
     count = _count_cores(machine.read("/sys/devices/system/cpu/online").strip() or "0")
     if count < 3:
         return [
@@ -197,7 +196,7 @@ def _devices(machine: Machine) -> list[Finding]:
 
 
 def _opencl(machine: Machine) -> list[Finding]:
-    """Of docs/devices.md: what a device of kind opencl can be."""
+    """The devices of kind opencl on this machine (docs/devices.md)."""
     remedy = "only for devices of kind opencl: a driver, such as pocl-opencl-icd for this processor"
     found, missing = _told(machine, "--opencl")
     if missing:
@@ -211,7 +210,7 @@ def _opencl(machine: Machine) -> list[Finding]:
 
 
 def _cuda(machine: Machine) -> list[Finding]:
-    """Of docs/devices.md: what a device of kind cuda can be."""
+    """The devices of kind cuda on this machine (docs/devices.md)."""
     remedy = "only for devices of kind cuda: an NVIDIA GPU and its driver"
     found, missing = _told(machine, "--cuda")
     if missing:
@@ -221,7 +220,7 @@ def _cuda(machine: Machine) -> list[Finding]:
 
 
 def _told(machine: Machine, flag: str) -> tuple[dict[str, Any], str]:
-    """What the daemon lists, or why it does not."""
+    """The daemon's list of devices, or the reason why there is none."""
     try:
         program = str(find_program())
     except RunFailed:
@@ -384,7 +383,7 @@ def _autogroup(machine: Machine) -> list[Finding]:
 
 
 def _kept(_machine: Machine) -> list[Finding]:
-    """What remains of the rights of root in a running daemon."""
+    """The capabilities that a running daemon keeps."""
     reasons = "; ".join(f"{name}: {why}" for name, why in KEPT.items())
     told = f"once its ports are up the daemon drops all capabilities but {reasons}"
     return [Finding("kept rights", True, told)]
@@ -445,9 +444,9 @@ def _namespaces(machine: Machine) -> list[Finding]:
 
 
 def _offloads(machine: Machine) -> list[Finding]:
-    """Ends of veth pairs that hand over partial checksums or oversized segments."""
+    """Ends of veth pairs that pass on partial checksums or oversized segments."""
     findings = []
-    # Not /sys/class/net: in a network namespace it may still be that of the one before.
+    # Not /sys/class/net: inside a network namespace it may still show the previous one.
     for name in re.findall(r"^\s*([^\s:]+):", machine.read("/proc/net/dev"), re.M):
         settings = machine.run(["ethtool", "-i", name])
         if "driver: veth" not in settings:

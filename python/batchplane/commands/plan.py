@@ -30,14 +30,12 @@ from ..sim.stages import without_devices
 from .plan_devices import make_device_report, tell
 
 _DEFAULT_SLO_NS = 1_000_000
-_MAX_LINES = 8  # of SLOs that cannot be kept
+_MAX_LINES = 8  # of SLOs that cannot be met
 _PLOT_SUFFIXES = (".png", ".pdf", ".svg")
 
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """The options of the command."""
-
     traffic: str | None = None
     slos: tuple[str, ...] = ()
     costs: str | None = None
@@ -57,7 +55,7 @@ def plan(
     out: Console,
     errors: Console,
 ) -> int:
-    """Plans and tells. Returns the exit code."""
+    """Plans and prints. Returns the exit code."""
     if options.are_devices:
         return _plan_devices(name, overrides, options, out, errors)
     if options.device_profile is not None:
@@ -107,7 +105,7 @@ def _plan_devices(
 
 
 def make_report(name: str | None, overrides: Sequence[str], options: PlanOptions) -> Report:
-    """Everything that is told. Raises BadInput with every mistake."""
+    """The whole report. Raises BadInput with every mistake."""
     options.knobs.check(name)
     _check_plot(options.plot)
     assumed: dict[str, Any] = {}
@@ -149,15 +147,15 @@ def _inputs_of(name: str, overrides: Sequence[str], options: PlanOptions) -> Inp
     inputs = replace(inputs, warnings=(*told, *inputs.warnings))
     if costs is None:
         words = " ".join([name, *overrides])
-        # What `run` would keep for this very pipeline.
+        # This command measures and keeps the costs of this very pipeline.
         origin = f"{inputs.origin}; measure with: batchplane run {words} --controller optimal"
         inputs = Inputs(inputs.document, inputs.spec, warnings=inputs.warnings, origin=origin)
     return inputs
 
 
 def _slos(document: Document, given: Sequence[str]) -> tuple[dict[str, int], list[str]]:
-    """By flow, 0 = none: the pipeline's own, changed by what is given; and what is assumed where
-    there are none. Raises BadInput."""
+    """The SLO of each flow, 0 = none: the pipeline's, overridden by `given`, and lines about SLOs
+    that are assumed if there are none. Raises BadInput."""
     slo_ns = {
         str(flow["name"]): int(flow.get("delay_slo_ns") or 0)
         for flow in document.pipeline.get("flows", [])
@@ -184,7 +182,7 @@ def _slos(document: Document, given: Sequence[str]) -> tuple[dict[str, int], lis
 
 
 def _offered(inputs: Inputs, options: PlanOptions) -> float | None:
-    """Packets a second: as given, or what generators and captures bring; None: nobody says."""
+    """The offered rate in pps: as given, or from generators and captures; None if unknown."""
     if options.rate is not None:
         rate_pps = parse_scaled(options.rate)
         if rate_pps is None or rate_pps <= 0:

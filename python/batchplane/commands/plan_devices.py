@@ -31,7 +31,7 @@ from ..sim.stages import without_devices
 def chosen_profile(
     pipeline: Mapping[str, Any], given: Path | None
 ) -> tuple[DeviceProfile | None, str]:
-    """What was measured, and where from. Raises BadInput for what is kept and is of elsewhere."""
+    """The profile to plan with and its origin. Raises BadInput if the kept one is unusable."""
     if given is not None:
         if not given.exists() and str(given) in measured_names():
             given = measured_file(str(given))
@@ -49,7 +49,7 @@ def chosen_profile(
 
 
 def mean_bytes(inputs: Inputs, shares: Mapping[str, float]) -> dict[str, float]:
-    """By module, of the frames that come to it: by the flows that lead there."""
+    """The mean frame size at each module, from the flows that reach it."""
     pipeline = inputs.document.pipeline
     sizes: dict[str, list[tuple[float, float]]] = {}
     for name, state in generator_states(pipeline).items():
@@ -90,17 +90,17 @@ def make_device_report(
     given_profile: Path | None,
     costs: str | None,
 ) -> DeviceReport:
-    """Everything that is told. Raises BadInput."""
+    """The whole report. Raises BadInput."""
     document = load_document(name, parse_overrides(overrides), known_kinds())
     pipeline = document.pipeline
     require_stages(pipeline, document.file)
     profile, origin = chosen_profile(pipeline, given_profile)
     kept = None if costs else kept_costs(pipeline).costs
     file: CostsFile = kept or load_costs(costs or PRIOR)
-    # What reaches each module is the same wherever modules run.
+    # Each module gets the same packets, wherever modules run.
     inputs = prepare(without_devices(document)[0], traffic, costs)
     slo_ns, assumed = slo_of(inputs.document)
-    # Traffic that is assumed brings its flows.
+    # If the traffic is assumed, its flows are too.
     pipeline = {**pipeline, "flows": inputs.document.pipeline.get("flows", [])}
     offered = offered_of(inputs)
     if offered is None:
@@ -134,7 +134,6 @@ def make_device_report(
 
 
 def tell(report: DeviceReport, as_json: bool, out: Console, errors: Console) -> None:
-    """Prints it."""
     if as_json:
         print(json.dumps(report.as_json(), indent=2), flush=True)
         return

@@ -22,7 +22,7 @@ from ..profile.report import check_plot_path, plot_profile, render_profile
 
 @dataclass(frozen=True)
 class ProfileRequest:
-    """What is to be measured, and where the result goes."""
+    """What to measure, and where the result goes."""
 
     modules: tuple[str, ...] = ()
     pipeline: str | None = None
@@ -35,7 +35,7 @@ class ProfileRequest:
 
 
 def profile(request: ProfileRequest, out: Console, errors: Console) -> dict[str, Any]:
-    """Measures, prints, writes; returns the costs document."""
+    """Measures, prints and writes; returns the costs document."""
     _check_files(request)
     if request.params and request.pipeline is None:
         raise BadInput(Problem("--param is for a pipeline", "command line", fix="give --pipeline"))
@@ -73,7 +73,7 @@ def profile(request: ProfileRequest, out: Console, errors: Console) -> dict[str,
 
 
 def _check_files(request: ProfileRequest) -> None:
-    """Before minutes of measuring: what cannot be written is told at once."""
+    """Reports files that cannot be written before minutes of measuring."""
     if request.plot is not None:
         check_plot_path(request.plot)
     if request.out is not None and not request.out.absolute().parent.is_dir():

@@ -30,7 +30,7 @@ from ..profile.device_report import render_devices
 
 @dataclass(frozen=True)
 class DeviceRequest:
-    """What is to be measured, and where the result goes."""
+    """What to measure, and where the result goes."""
 
     modules: tuple[str, ...] = ()
     pipeline: str | None = None
@@ -43,7 +43,7 @@ class DeviceRequest:
 
 
 def profile_on_devices(request: DeviceRequest, out: Console, errors: Console) -> dict[str, Any]:
-    """Measures, keeps or writes, prints; returns the document."""
+    """Measures, keeps or writes, and prints; returns the document."""
     if request.params and request.pipeline is None:
         raise BadInput(Problem("--param is for a pipeline", "command line", fix="give --pipeline"))
     if request.out is not None and not request.out.absolute().parent.is_dir():
@@ -71,7 +71,7 @@ def profile_on_devices(request: DeviceRequest, out: Console, errors: Console) ->
         )  # fmt: skip
     if request.out is not None:
         write_whole(request.out, json.dumps(document, indent=1) + "\n")
-    # A part of the applications must not take the place of all.
+    # A profile of some applications must not replace one of all.
     is_kept = request.out is None and not request.modules
     kept = keep_device_profile(document, pipeline) if is_kept else request.out
     if request.as_json:
@@ -83,7 +83,7 @@ def profile_on_devices(request: DeviceRequest, out: Console, errors: Console) ->
 
 
 def declared_watts(words: Sequence[str], found: Found) -> dict[str, dict[str, float]]:
-    """NAME=IDLE:ACTIVE, by name. Raises BadInput."""
+    """Parses NAME=IDLE:ACTIVE into watts by device. Raises BadInput."""
     names = [row["name"] for row in found.devices]
     watts = {}
     for word in words:

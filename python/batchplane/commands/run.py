@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""run.py - what `batchplane run` does: starts, shows, stops, reports."""
+"""run.py - what `batchplane run` does: starts a pipeline, shows it, stops it, reports."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .start import RunOptions, start_document
 def run_pipeline(
     name: str, overrides: Sequence[str], options: RunOptions, out: Console, errors: Console
 ) -> int:
-    """Runs a pipeline, shows it, stops it, reports. Returns the exit code."""
+    """Starts a pipeline, shows it, stops it and reports. Returns the exit code."""
     with interruptible():
         try:
             document = load_fitted(name, overrides, errors)
@@ -82,7 +82,7 @@ def run_pipeline(
 def _with_scenario(
     document: Document, options: RunOptions, errors: Console
 ) -> tuple[RunOptions, list[Action]]:
-    """The actions of the scenario, and the options with its duration where none was given."""
+    """The scenario's actions, and the options with its duration if none was given."""
     if options.scenario is None:
         return options, []
     scenario = load_scenario(options.scenario)
@@ -102,7 +102,7 @@ def _kinds_of(document: Document) -> dict[str, str]:
 
 @contextmanager
 def _decided(daemon: Daemon, control: ControlOptions, errors: Console) -> Iterator[None]:
-    """A controller of Python decides meanwhile, where one was given."""
+    """Runs the Python controller, if one was given, while the block runs."""
     if not control.is_program:
         yield
         return
@@ -118,7 +118,7 @@ def _decided(daemon: Daemon, control: ControlOptions, errors: Console) -> Iterat
 def _playing(
     daemon: Daemon, actions: Sequence[Action], document: Document, errors: Console
 ) -> Iterator[None]:
-    """The actions happen on the daemon meanwhile, each told with its time."""
+    """Applies the actions to the daemon while the block runs, and reports each with its time."""
     if not actions:
         yield
         return

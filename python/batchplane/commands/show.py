@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""show.py - what `batchplane show`, `explain`, `attach` and `trace` ask of a running daemon."""
+"""show.py - what `batchplane show`, `explain`, `attach` and `trace` request from a daemon."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ from ..show.view import facts_line
 
 @dataclass(frozen=True)
 class ShowOptions:
-    """What to show, of what, and how."""
-
     what: str = "runtime"
     items: tuple[str, ...] = ()
     as_json: bool = False
@@ -38,7 +36,7 @@ class ShowOptions:
     watch_s: float | None = None
 
 
-# Made of several answers; further words are filters.
+# Collected from several answers; further words are filters.
 _COLLECTED = {
     "cores": collect_cores,
     "nat": collect_nat,
@@ -49,7 +47,7 @@ _COLLECTED = {
 
 
 def show_running(daemon: Daemon, options: ShowOptions, out: Console) -> None:
-    """Prints one answer of `show`, or with watch_s one after another until Ctrl-C."""
+    """Prints one answer of `show`, or repeats it until Ctrl-C if watch_s is set."""
     if options.what not in WHAT:
         raise BadInput(
             Problem(
@@ -108,20 +106,20 @@ def _print_show(data: Any, options: ShowOptions, out: Console, name: str) -> Non
 
 
 def explain(daemon: Daemon, name: str | None) -> dict[str, Any]:
-    """Why triggers are what they are: of a flow, a module, or all."""
+    """Why triggers have their values: of a flow, a module, or all."""
     with Client(daemon.socket) as client, told_as_input():
         answer: dict[str, Any] = client.request("explain", name=name or "")
     return answer
 
 
 def attach(daemon: Daemon, options: WatchOptions, out: Console, errors: Console) -> None:
-    """The live view on a running daemon; it goes on afterwards."""
+    """Shows the live view of a daemon, which keeps running afterwards."""
     with Client(daemon.socket) as client, interruptible():
         errors.print(Text(facts_line(client.hello())), soft_wrap=True, style="dim")
         watch(client, out, options)
 
 
 def trace(daemon: Daemon, count: int, expression: str, timeout_s: float) -> list[dict[str, Any]]:
-    """Follows packets of a running daemon."""
+    """Traces packets in a running daemon."""
     with Client(daemon.socket) as client:
         return client.trace(count, expression, int(timeout_s * 1e9))

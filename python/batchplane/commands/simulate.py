@@ -30,15 +30,13 @@ if TYPE_CHECKING:
 
 _PERIOD_NS = 10_000_000
 TRACE_SUFFIXES = (".csv", ".parquet")
-# Enough for figures, little enough to be no burden.
+# Enough for figures, few enough to hold in memory.
 _PLOT_PACKETS = 50_000
 _PLOT_FIRINGS = 200_000
 
 
 @dataclass(frozen=True)
 class SimulateOptions:
-    """The options of the command."""
-
     traffic: str | None = None
     costs: str | None = None
     machine: Path | None = None
@@ -46,7 +44,7 @@ class SimulateOptions:
     scenario: Path | None = None
     sets: tuple[str, ...] = ()
     duration: str | None = None
-    period: str | None = None  # None: of the pipeline's controller, or 10 ms
+    period: str | None = None  # None: the period of the pipeline's controller, or 10 ms
     controllers: tuple[str | None, ...] = (None,)  # None: the pipeline's, or none
     settings: dict[str, Any] = field(default_factory=dict)
     seeds: int = 1
@@ -59,7 +57,7 @@ class SimulateOptions:
 
 
 def parse_duration_word(word: str, option: str, limit: Limit = EVENT_NS) -> int:
-    """'100ms', or a number of seconds as `run` takes it, within the limit. Raises BadInput."""
+    """Parses '100ms' or a number of seconds, and checks the limit. Raises BadInput."""
     try:
         ns = duration_ns(round(float(word) * 1e9), option)
     except (ValueError, OverflowError):
@@ -106,7 +104,7 @@ def simulate(
 
 
 def _cases(options: SimulateOptions, own: Mapping[str, Any]) -> list[Case]:
-    """One a controller and seed; `own` is what the pipeline says of its controller."""
+    """One case for each controller and seed; `own` is the pipeline's `controller` section."""
     duration = options.duration
     length_ns = None if duration is None else parse_duration_word(duration, "--duration")
     period_ns = int(own.get("period_ns", _PERIOD_NS))
@@ -133,7 +131,7 @@ def _cases(options: SimulateOptions, own: Mapping[str, Any]) -> list[Case]:
 
 
 def _check_files(options: SimulateOptions) -> None:
-    """What can be seen to fail at the end fails before the first run."""
+    """Errors that can be predicted are reported before the first run, not after it."""
     problems = []
     for path, option in ((options.trace, "--trace"), (options.json_file, "--json-file")):
         if path is not None and not path.absolute().parent.is_dir():
@@ -197,7 +195,7 @@ def _write_files(results: Sequence[Result], options: SimulateOptions, errors: Co
                 f"no packets recorded in {options.trace}",
                 "check that there is traffic and that it arrives",
             )
-        frame = frame.head(options.trace_packets)  # figures may have wanted more
+        frame = frame.head(options.trace_packets)  # figures may have asked for more packets
         write_trace(frame, options.trace)
         errors.print(f"{len(frame)} packets in {options.trace}", style="dim")
     if options.plot is not None:
@@ -212,7 +210,7 @@ def _write_files(results: Sequence[Result], options: SimulateOptions, errors: Co
 
 
 def write_trace(frame: DataFrame, path: Path) -> None:
-    """Packets as CSV or Parquet, by the name's end."""
+    """Writes the packets as CSV or Parquet, depending on the suffix."""
     if path.suffix == ".csv":
         _write(path, lambda path: frame.to_csv(path, index=False))
     else:
@@ -227,7 +225,7 @@ def _write(path: Path, write: Any) -> None:
 
 
 def _tell_what_went_wrong(results: Sequence[Result], errors: Console) -> bool:
-    """Prints warnings and faults; true when packets are missing or a controller failed."""
+    """Prints warnings and faults; true if packets are missing or a controller failed."""
     is_bad = False
     for result in results:
         for warning in dict.fromkeys(result.warnings):

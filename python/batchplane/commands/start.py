@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""start.py - what `batchplane start` does: a daemon with a pipeline, settings and costs."""
+"""start.py - what `batchplane start` does: starts a daemon with a pipeline, settings, costs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .change import change
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How `run` and `start` go about it."""
+    """The options of `run` and `start`."""
 
     start: StartOptions = field(default_factory=StartOptions)
     watch: WatchOptions = field(default_factory=WatchOptions)
@@ -32,7 +32,7 @@ class RunOptions:
     as_json: bool = False
     scenario: Path | None = None
     control: ControlOptions = field(default_factory=ControlOptions)
-    simulate: str | None = None  # costs with which the same is simulated beside
+    simulate: str | None = None  # costs for a simulation of the same run
 
 
 def start_pipeline(
@@ -47,7 +47,7 @@ def start_pipeline(
 
 
 def start_document(document: Document, options: RunOptions, errors: Console) -> Daemon:
-    """The same for a pipeline that has been checked; measures its costs where that is needed."""
+    """Starts a daemon with a pipeline that has been checked; measures its costs if necessary."""
     wanted = options.control
     own = document.pipeline.get("controller", {})
     controller = wanted.controller or own.get("name")

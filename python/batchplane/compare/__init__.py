@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One load with one controller after the other."""
+"""Compares controllers, one after the other, under the same load."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""compare.py - one pipeline under one load with one controller after the other: what each of them
-makes of a promise."""
+"""compare.py - one pipeline and load, several controllers in turn: how well each of them meets the
+SLOs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .options import CompareOptions
 from .rows import Row, row_between
 from .view import Stage, closing_lines, final_table, live_view, plain_line
 
-# Until a new controller has settled; what happens before is not counted.
+# A new controller settles for this long; nothing is counted before.
 _SETTLE_S = 0.5
 _REFRESH_S = 0.25
 _PLAIN_S = 1.0
@@ -37,7 +37,7 @@ _PLAIN_S = 1.0
 def compare(
     name: str, overrides: Sequence[str], options: CompareOptions, out: Console, errors: Console
 ) -> int:
-    """Runs all controllers and prints what came of them. Returns the exit code."""
+    """Runs all controllers and prints the results. Returns the exit code."""
     _check(options)
     with interruptible():
         document = load_fitted(name, overrides, errors)
@@ -93,7 +93,7 @@ def _check(options: CompareOptions) -> None:
 
 
 class _Comparison:
-    """The controllers in turn on one daemon, and what is shown meanwhile."""
+    """The controllers in turn on one daemon, and the display meanwhile."""
 
     def __init__(
         self, client: Client, options: CompareOptions, pipeline: dict[str, Any], out: Console
@@ -111,7 +111,7 @@ class _Comparison:
         self._told_s = 0.0
 
     def run(self) -> list[Row]:
-        """All controllers, one after the other."""
+        """Runs all controllers, one after the other."""
         is_live = self._out.is_terminal and not self._options.as_json
         if not is_live:
             self._go()
@@ -140,7 +140,7 @@ class _Comparison:
         self._client.set([with_costs(change, self._pipeline)])
 
     def _count_anew(self) -> None:
-        """A promise that is made again is counted from now on."""
+        """Sets every SLO again, which resets its counters."""
         self._client.set(
             [
                 {"what": "slo", "flow": row["flow"], "delay_slo_ns": row["slo_ns"]}
@@ -176,7 +176,7 @@ class _Comparison:
         self._live.update(live_view(stage, [*self._done, row], self._out.width), refresh=True)
 
     def _tell(self, row: Row, is_counted: bool, elapsed_s: float) -> None:
-        """One line a second for files and pipes."""
+        """Prints one line a second, for files and pipes."""
         if self._options.as_json or not is_counted or elapsed_s < self._told_s:
             self._told_s = _PLAIN_S if not is_counted else self._told_s
             return

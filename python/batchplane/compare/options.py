@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""options.py - what is compared, for how long."""
+"""options.py - what to compare, and for how long."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..commands.start import RunOptions
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """Which controllers, each for how long; the rest as for `run`."""
+    """Which controllers, each for how long; the rest is as for `run`."""
 
     run: RunOptions
     controllers: tuple[str, ...] = ("null", "max", "optimal")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""rows.py - what one controller made of a load: from two snapshots of a daemon."""
+"""rows.py - the results of one controller under a load, from two snapshots of a daemon."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 
 from ..show.rates import Snapshot
 
-# Of the time: from here on the machine's interruptions are said.
+# Of the time. From here on, interruptions by the machine are reported.
 _HELD_UP_TOLD = 0.02
-# With fewer undisturbed periods than this share, or this many, all of them count.
+# If fewer periods than this share, or this number, are undisturbed, all periods count.
 _MIN_SHARE, _MIN_PERIODS = 0.05, 10
 
 
 @dataclass(frozen=True)
 class Row:
-    """Rate, batches and the worst flow; without the time that the machine took away."""
+    """Rate, batches and the worst flow, without the time that the machine took from the worker."""
 
     controller: str
     rate_pps: float
     batch_mean_pkts: float | None
     slo_ns: int | None
-    p50_ns: float | None  # of the flow whose delay comes nearest to its SLO, or passes it most
+    p50_ns: float | None  # of the flow whose delay comes closest to its SLO, or exceeds it most
     p95_ns: float | None
     worst_flow: str
     late_ratio: float | None
@@ -35,30 +35,29 @@ class Row:
 
     @property
     def of_slo(self) -> float | None:
-        """The p95 of the worst flow as a part of its SLO."""
+        """The p95 of the worst flow as a fraction of its SLO."""
         if not self.slo_ns or self.p95_ns is None:
             return None
         return self.p95_ns / self.slo_ns
 
     @property
     def is_kept(self) -> bool | None:
-        """Whether the p95 of the worst flow lies within its SLO; None without a promise."""
+        """Whether the p95 of the worst flow is within its SLO; None without an SLO."""
         return None if self.of_slo is None else self.of_slo <= 1.0
 
     @property
     def is_disturbed(self) -> bool:
-        """The machine held the worker up for longer than can be passed over."""
+        """Whether the machine held the worker up for too long to be ignored."""
         return self.held_up_ratio > _HELD_UP_TOLD
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
         return {**asdict(self), "is_kept": self.is_kept}
 
 
 def row_between(
     controller: str, first: Snapshot, last: Snapshot, controlled: frozenset[str]
 ) -> Row:
-    """What happened between two `show all` under one controller."""
+    """What happened between two `show all` answers under one controller."""
     elapsed_ns = max(last["runtime"]["now_ns"] - first["runtime"]["now_ns"], 1)
     gaps_ns = [
         now["gaps"]["sum_ns"] - before["gaps"]["sum_ns"]
@@ -97,7 +96,7 @@ def _share(row: dict[str, Any], which: str) -> float:
 
 
 def _batch_mean(first: Snapshot, last: Snapshot, controlled: Iterable[str]) -> float | None:
-    """Over the modules whose buffers controllers set."""
+    """The mean batch of the modules whose buffers a controller sets."""
     names = set(controlled)
     before = {row["name"]: row for row in first["runtime"]["modules"]}
     pkts = batches = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""simulated.py - the same comparison of controllers in virtual time, beside what was measured."""
+"""simulated.py - the same comparison of controllers in virtual time, next to the measured one."""
 
 from __future__ import annotations
 
@@ -35,14 +35,13 @@ class Twin:
     p95_ns: float | None  # of the worst flow
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
         return asdict(self)
 
 
 def simulate_rows(
     document: Document, options: CompareOptions, errors: Console
 ) -> tuple[list[Twin], str]:
-    """Each controller for some virtual time, and where the costs come from."""
+    """Simulates each controller for some virtual time; returns the origin of the costs too."""
     costs = options.simulate
     if costs == KEPT:
         has_kept = kept_costs(document.pipeline).costs is not None
@@ -61,7 +60,7 @@ def simulate_rows(
 
 
 def _p95_ns(result: Result) -> float | None:
-    """The largest p95 of a flow with a promise."""
+    """The largest p95 of all flows with an SLO."""
     found = [
         float(ns)
         for flow in result.last["flows"]
@@ -71,7 +70,7 @@ def _p95_ns(result: Result) -> float | None:
 
 
 def render_beside(rows: Sequence[Row], twins: Sequence[Twin], origin: str) -> RenderableType:
-    """Measured beside simulated, a line for each controller."""
+    """Measured and simulated results, a line for each controller."""
     table = plain_table(
         "<", "rate measured", "simulated", "", "batch measured", "simulated", "p95 measured",
         "simulated",

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""view.py - the comparison of controllers on the screen: bars while it runs, a table at the
-end."""
+"""view.py - the comparison of controllers on the screen: bars while it runs, a table at the end."""
 
 from __future__ import annotations
 
@@ -17,25 +16,25 @@ from ..base.units import short_duration, short_rate, three_digits
 from .rows import Row
 
 _PARTS = " ▏▎▍▌▋▊▉█"
-_SLO_AT = 0.7  # of the bar: what lies beyond is late
+_SLO_AT = 0.7  # of the bar: packets beyond it are late
 _MIN_BAR, _MAX_BAR = 12, 32
 _PLAIN_WIDTH = 90
-_MAX_HELD_UP = 0.2  # of the time, by the machine: beyond, figures say little
+_MAX_HELD_UP = 0.2  # of the time, by the machine: above it, figures mean little
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Where the comparison is."""
+    """The progress of the comparison."""
 
     pipeline: str
     controllers: tuple[str, ...]
     elapsed_s: float
     length_s: float
-    is_counted: bool  # else the controller still settles
+    is_counted: bool  # else the controller is still settling
 
 
 def live_view(stage: Stage, rows: Sequence[Row], width: int = _PLAIN_WIDTH) -> RenderableType:
-    """Everything so far; the last row is of the controller at work."""
+    """All results so far; the last row is the controller that is running."""
     bar = min(max((width - 50) // 2, _MIN_BAR), _MAX_BAR)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for head, justify in (
@@ -111,7 +110,7 @@ def _delay_text(row: Row) -> Text:
 
 
 def plain_line(row: Row, elapsed_s: float) -> str:
-    """The controller at work in one line."""
+    """One line about the running controller."""
     parts = [f"{row.controller:<10} t={elapsed_s:.0f}s", f"rate={short_rate(row.rate_pps)}"]
     if row.batch_mean_pkts is not None:
         parts.append(f"batch={three_digits(row.batch_mean_pkts)}")
@@ -153,7 +152,7 @@ def _promise(row: Row) -> Text:
 
 
 def closing_lines(rows: Sequence[Row], balance: dict[str, Any]) -> list[Text]:
-    """What it comes to, as it was measured."""
+    """The conclusions from the measured rows."""
     lines = [_conclusion(rows)] if len(rows) > 1 else []
     if any(row.is_disturbed for row in rows):
         lines.append(_disturbance(rows))

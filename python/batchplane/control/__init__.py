@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Controllers: named, given settings, written in Python."""
+"""Controllers: their names and settings, and controllers written in Python."""

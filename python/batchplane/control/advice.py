@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""advice.py - what a controller of explicit scheduling misses in a pipeline."""
+"""advice.py - warns if a pipeline lacks what an explicit scheduling controller needs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ WFQ = "wfq"
 
 
 def advice(controller: str | None, pipeline: Mapping[str, Any]) -> str:
-    """One line where `wfq` decides for queues that drop what does not fit; else nothing.
+    """One line if `wfq` controls queues that drop packets when full; otherwise nothing.
 
-    It takes the rate polled for the rate carried, and at saturation only backpressure makes the two
-    one: without it polling goes on, and what was worked on is dropped.
+    `wfq` assumes that the polled rate is the carried rate. At saturation only backpressure makes
+    them equal: without it polling goes on, and packets that already cost cycles are dropped.
     """
     if controller != WFQ:
         return ""
@@ -28,7 +28,7 @@ def advice(controller: str | None, pipeline: Mapping[str, Any]) -> str:
 
 
 def _executions(pipeline: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Of each worker that has its own; what it leaves out is as in the engine."""
+    """The settings of each worker that has its own, completed by those of the engine."""
     engine = _settings(pipeline.get("engine", {}).get("execution"))
     workers = pipeline.get("workers", [])
     found: list[tuple[str, Mapping[str, Any]]] = [

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""decide.py - a controller in Python decides for a running daemon: period after period it
-is handed what was counted, and answers over the socket."""
+"""decide.py - a Python controller for a running daemon: every period it gets the counters and sends
+its decision over the socket."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .file import load_controller
 from .options import REMOTE, as_started, controller_set, with_costs
 from .python import ControllerFault, GuardedController
 
-# How long the daemon waits for a decision before it tells, beyond the controller's own limit.
+# How long the daemon waits for a decision beyond the controller's own limit before it reports it.
 _SLACK_S = 1.0
 _START_S = 20.0
 _END_S = 2.0
@@ -34,18 +34,18 @@ _MAX_TOLD = 10
 
 @dataclass(frozen=True)
 class ControlRequest:
-    """Which controller, how often, how long a step may take."""
+    """Which controller, its time limit for a step, and its settings."""
 
     controller: str  # FILE.py or FILE.py:NAME
     limit_s: float = 1.0
-    words: tuple[str, ...] = ()  # controller.period=5ms and others
+    words: tuple[str, ...] = ()  # controller.period=5ms and so on
 
 
-_BROKEN = {"cost_per_batch_ns", "cost_per_pkt_ns", "fill_mean_pkts"}  # columns of no whole numbers
+_BROKEN = {"cost_per_batch_ns", "cost_per_pkt_ns", "fill_mean_pkts"}  # fractional columns
 
 
 def as_snapshot(period: Mapping[str, Any]) -> dict[str, Any]:
-    """A period as the simulator hands it out: columns are arrays."""
+    """A period in the simulator's form: columns are arrays."""
     snapshot = dict(period)
     for section in ("modules", "flows", "tasks", "inputs"):
         snapshot[section] = {
@@ -56,7 +56,7 @@ def as_snapshot(period: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Driver:
-    """One controller at work on one daemon."""
+    """Runs one controller on one daemon."""
 
     def __init__(self, client: Client, socket: Path, request: ControlRequest, errors: Console):
         self._client = client
@@ -74,7 +74,7 @@ class Driver:
         return GuardedController(controller, model, self._request.limit_s)
 
     def choose(self) -> None:
-        """From here on the daemon waits for our decisions."""
+        """Makes the daemon wait for this program's decisions from now on."""
         words = (f"controller={REMOTE}", *self._request.words)
         running = as_started(self._socket, self._client.save())
         change = with_costs(controller_set(words), running)
@@ -86,7 +86,7 @@ class Driver:
             raise BadInput(error.problems) from error
 
     def step(self, after: int) -> int:
-        """Waits for a period later than `after` and answers it; its number."""
+        """Waits for a period later than `after` and answers it; returns its number."""
         period = self._client.request("period", timeout_s=10, after=after)
         number = int(period["number"])
         if self._graph not in (None, period["graph"]):
@@ -103,7 +103,7 @@ class Driver:
     def _send(self, number: int, changes: Sequence[Mapping[str, Any]]) -> None:
         try:
             self._client.request("decide", number=number, changes=list(changes))
-        except DaemonError as error:  # between period and decision the graph may have changed
+        except DaemonError as error:  # the graph may have changed between period and decision
             self._tell(error.lines()[0])
 
     def _tell_fault(self, number: int, fault: ControllerFault) -> None:
@@ -147,8 +147,8 @@ def control(daemon: Daemon, request: ControlRequest, errors: Console) -> int:
 
 @contextlib.contextmanager
 def deciding(daemon: Daemon, request: ControlRequest, errors: Console) -> Iterator[None]:
-    """The controller decides meanwhile, in a process of its own: whatever it does, this one goes
-    on."""
+    """Runs the controller in its own process while the block runs, so that it cannot harm this
+    one."""
     command = [sys.executable, "-P", "-m", "batchplane", "control", request.controller]
     command += ["--name", daemon.name, "--limit", f"{request.limit_s:g}s"]
     command += [word for setting in request.words for word in ("--set", setting)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""file.py - from FILE.py or FILE.py:NAME to a controller."""
+"""file.py - loads a controller from FILE.py or FILE.py:NAME."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAKER = "make_controller"
 
 
 def is_controller_file(word: str) -> bool:
-    """Whether a controller's name means a file of Python."""
+    """Whether a controller's name means a Python file."""
     return _split(word)[0].suffix == ".py"
 
 
@@ -28,8 +28,8 @@ def _split(word: str) -> tuple[Path, str]:
 
 
 def load_controller(word: str | Path, model: Mapping[str, Any]) -> Controller:
-    """The controller of FILE.py: what its `make_controller(model)` returns, else an object of its
-    only class with `step`; of FILE.py:NAME, what NAME makes. Raises BadInput."""
+    """For FILE.py: the result of its `make_controller(model)`, or an object of its only class with
+    `step`. For FILE.py:NAME: the result of NAME. Raises BadInput."""
     path, name = _split(str(word))
     if not path.is_file():
         raise BadInput(Problem("there is no such file", str(path)))
@@ -37,7 +37,7 @@ def load_controller(word: str | Path, model: Mapping[str, Any]) -> Controller:
         made: Controller = _called(_maker(path, name, runpy.run_path(str(path))), model)
     except (BadInput, KeyboardInterrupt, Interrupted):
         raise
-    except BaseException as error:  # sys.exit() in a file is its mistake, not the end of the run
+    except BaseException as error:  # sys.exit() in a file must not end the run
         frames = [
             frame
             for frame in traceback.extract_tb(error.__traceback__)
@@ -80,7 +80,7 @@ def _maker(path: Path, name: str, found: Mapping[str, Any]) -> Callable[..., Con
 
 
 def _called(make: Callable[..., Controller], model: Mapping[str, Any]) -> Controller:
-    """With the model where it takes something."""
+    """Calls `make`, with the model if it takes an argument."""
     try:
         takes = len(inspect.signature(make).parameters) > 0
     except (TypeError, ValueError):

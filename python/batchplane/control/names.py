@@ -9,6 +9,6 @@ _CONTROLLER = re.compile(r"[^,()]+(\([^()]*\))?")
 
 
 def split_controllers(text: str) -> list[str]:
-    """'fixed(8), max' as a list; commas inside brackets do not separate."""
+    """Splits 'fixed(8), max'; commas inside brackets do not separate."""
     parts = [match[0].strip() for match in _CONTROLLER.finditer(text)]
     return [part for part in parts if part]

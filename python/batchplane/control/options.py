@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""options.py - a controller for a running daemon: its name, period, settings, and what it is told
-of costs."""
+"""options.py - a controller for a running daemon: its name, period, settings, and the costs that it
+is given."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from .file import is_controller_file
 
 MIN_PERIOD_NS, MAX_PERIOD_NS = 1_000_000, 1_000_000_000
 NO_CONTROLLER = "none"
-REMOTE = "remote"  # a program that has connected decides
+REMOTE = "remote"  # a connected program decides
 SAMPLED = "sampled runs"
-_IN_WORDS = ("decompose",)  # settings that are no numbers
+_IN_WORDS = ("decompose",)  # settings that are not numbers
 
 
 @dataclass(frozen=True)
 class ControlOptions:
-    """What `run` and `start` were asked to control, as written."""
+    """The control options of `run` and `start`, as written."""
 
     controller: str | None = None
     period: str | None = None
     slos: tuple[str, ...] = ()  # FLOW=80us
     costs: str | None = None
-    has_profile: bool = True  # measured at the start where none is kept
+    has_profile: bool = True  # measure a profile at the start if none is kept
 
     @property
     def is_program(self) -> bool:
-        """The controller is a file of Python: a process of its own decides."""
+        """Whether the controller is a Python file, which decides in its own process."""
         return self.controller is not None and is_controller_file(self.controller)
 
     def program_words(self) -> tuple[str, ...]:
-        """What the process of the controller is told beside its file."""
+        """The settings that the controller's process gets besides its file."""
         given = {"period": self.period, "costs": self.costs}
         return tuple(f"controller.{key}={value}" for key, value in given.items() if value)
 
     def slo_words(self) -> list[str]:
-        """The promises as settings."""
+        """The SLOs as settings."""
         words = []
         for slo in self.slos:
             flow, _, promise = slo.partition("=")
@@ -56,7 +56,7 @@ class ControlOptions:
         return words
 
     def words(self) -> list[str]:
-        """All as settings, but for a program that decides."""
+        """All options as settings; only the SLOs if a program decides."""
         words = self.slo_words()
         for option, value in (("--period", self.period), ("--costs", self.costs)):
             if value is not None and self.controller is None:
@@ -73,13 +73,14 @@ class ControlOptions:
 
 
 def is_control_word(left: str) -> bool:
-    """Whether the left side of a setting is about the controller, and of no module so named."""
+    """Whether the left side of a setting means the controller, not a module of that name."""
     head, dot, setting = left.partition(".")
     return head == "controller" and (not dot or setting not in ("trigger", "age_limit"))
 
 
 def controller_set(words: Sequence[str]) -> dict[str, Any]:
-    """The protocol's `set` object of controller=.. and controller.SETTING=..; costs by name yet."""
+    """The protocol's `set` object of controller=.. and controller.SETTING=..; costs only by
+    name."""
     change: dict[str, Any] = {"what": "controller"}
     settings: dict[str, float | str] = {}
     for word in words:
@@ -122,8 +123,8 @@ def _period_ns(word: str, value: str) -> int:
 
 
 def with_costs(change: dict[str, Any], pipeline: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with the costs of each module: of the file named, else the profile that is kept,
-    else built-in ones. Sampled runs correct all of them."""
+    """Adds the costs of each module: from the named file, else the kept profile, else the built-in
+    costs. Sampled runs correct all of them."""
     if change["name"] == NO_CONTROLLER:
         return {key: value for key, value in change.items() if key != "costs"}
     name = change.get("costs")
@@ -131,20 +132,20 @@ def with_costs(change: dict[str, Any], pipeline: Mapping[str, Any]) -> dict[str,
         file = load_costs(name)
         found = resolve(pipeline, file)
         origin = f"{name}, {found.label}"
-        # Saved with the controller, to be found from any folder.
+        # Saved with the controller, so the path must work from any folder.
         change = {**change, "costs_file": name if name in BUILT_IN else str(Path(name).resolve())}
     else:
         kept = cached_costs(pipeline)
         origin = "the profile kept for this pipeline" if kept else "built-in"
         try:
             found = resolve(pipeline, kept or load_costs(PRIOR))
-        except BadInput:  # a kind that nobody has measured
+        except BadInput:  # there are no costs for a kind
             return {**change, "costs": {}, "costs_origin": SAMPLED}
     batch_pkts = pipeline.get("engine", {}).get("batch_pkts", 32)
     costs: dict[str, Any] = {}
     first: dict[CostLaw, str] = {}
     for module, law in found.modules.items():
-        # Modules that share a law name the first: requests have a limit.
+        # Modules with the same law refer to the first: requests have a size limit.
         alike = first.setdefault(law, module)
         costs[module] = law.up_to(batch_pkts).as_json() if alike == module else alike
     if found.in_queue is not None:
@@ -155,9 +156,9 @@ def with_costs(change: dict[str, Any], pipeline: Mapping[str, Any]) -> dict[str,
 def controlled(
     pipeline: Mapping[str, Any], wanted: ControlOptions
 ) -> tuple[dict[str, Any], ControlOptions]:
-    """The pipeline as its daemon gets it, and what of `wanted` remains to be set.
+    """The pipeline as its daemon gets it, and the part of `wanted` that remains to be set.
 
-    A controller of the pipeline's own gets its costs; another one that is wanted takes its place.
+    The pipeline's own controller gets its costs; a controller in `wanted` replaces it.
     """
     given = pipeline.get("controller")
     rest = {key: value for key, value in pipeline.items() if key != "controller"}
@@ -173,7 +174,7 @@ def controlled(
 
 
 def with_own_costs(controller: Mapping[str, Any], pipeline: Mapping[str, Any]) -> dict[str, Any]:
-    """A pipeline's `controller` with the costs of each module, where they are not in there."""
+    """A pipeline's `controller` with the costs of each module, unless it already has them."""
     if "costs" in controller:
         return dict(controller)
     asked = {"name": controller["name"]}
@@ -183,8 +184,8 @@ def with_own_costs(controller: Mapping[str, Any], pipeline: Mapping[str, Any]) -
 
 
 def as_started(socket: Path, saved: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The pipeline as the daemon was started with it, if that is what runs: profiles are kept of
-    that one. What a daemon saves has every default and every entry that its tables have now."""
+    """The pipeline that the daemon was started with, if it still runs: profiles are stored for that
+    one. A saved pipeline also has every default and every current table entry."""
     try:
         given = json.loads(read_own(socket.with_suffix(".pipeline")))
         is_same = _kinds(given) == _kinds(saved)

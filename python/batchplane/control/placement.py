@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""placement.py - what a daemon is told of modules and devices before it places them."""
+"""placement.py - what a daemon is told about modules and devices before it places modules."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from ..costs.devices import CORES, INLINE, DeviceProfile, kept_device_profile
 
 
 def with_laws(pipeline: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with a law for each kind of module that has a device and none by itself, and with
-    what such modules cost each other.
+    """Adds a law for each kind of module that has a device but no law, and the costs that such
+    modules cause each other.
 
-    On the worker (KIND) and on threads (KIND@DEVICE), of what is kept for this machine: the profile
-    of devices if it knows these very parameters, else the pipeline's costs, else the profile of
-    devices, else the built-in costs. What nobody has measured is left out: the daemon begins with a
-    guess. It measures devices with memory of their own itself. It corrects all of them.
+    Laws for the worker (KIND) and for threads (KIND@DEVICE) come from the first source for this
+    machine that has them: the device profile if it is for exactly these parameters, the pipeline's
+    costs, any device profile, the built-in costs. Kinds that were never measured are left out: the
+    daemon starts with a guess. It measures devices with memory of their own itself, and corrects
+    all laws.
     """
     kinds = _placed_kinds(pipeline)
     if not kinds:
@@ -59,12 +60,12 @@ def with_laws(pipeline: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def passed_over(pipeline: Mapping[str, Any]) -> Problem | None:
-    """The profile of devices that placement would begin with, if it cannot be used."""
+    """Warns of the device profile that placement would start with, if it cannot be used."""
     return kept_device_profile(pipeline).warning() if _placed_kinds(pipeline) else None
 
 
 def _placed_kinds(pipeline: Mapping[str, Any]) -> dict[str, str]:
-    """A module of each kind that is placed."""
+    """One module of each kind that is placed."""
     if pipeline.get("placement") is None:
         return {}
     return {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""python.py - controllers written in Python: what they may answer, and how they may fail.
+"""python.py - controllers written in Python: what they may return, and how they may fail.
 
-A controller is an object with `step(period)`. It answers None (nothing changes), a mapping from
-modules to triggers, or a decision as the extension has it. Whatever goes wrong in it is noted with
+A controller is an object with `step(period)`. It returns None (nothing changes), a mapping from
+modules to triggers, or a decision in the form of the extension. Every error in it is recorded with
 its traceback and period; the last good decision stays in force. A step that hangs is interrupted.
 """
 
@@ -21,35 +21,35 @@ from ..base.units import short_duration
 from .step_limit import StepTimeout, limited
 
 STEP_LIMIT_S = 5.0
-# A controller that hangs so often in a row would hang for ever.
+# A controller that hangs this often in a row would hang for ever.
 MAX_HANGS = 3
 _DECISION_KEYS = ("changes", "credits", "moves", "flows", "predicted_load", "predicted_pps")
 
 
 class Controller(Protocol):
-    """Anything that decides, period by period."""
+    """Anything that decides once per period."""
 
     def step(self, period: Any) -> Any:
         """What to change after this period."""
 
 
 class Hold:
-    """The controller `none`: everything stays as the pipeline says."""
+    """The controller `none`: all triggers stay as in the pipeline."""
 
     def step(self, _period: Any) -> None:
-        """Decides nothing."""
+        """Changes nothing."""
 
 
 NO_CONTROLLER = "none"
 
 
 class Nonsense(ValueError):
-    """A controller answered something that is no decision."""
+    """A controller's answer is not a valid decision."""
 
 
 @dataclass(frozen=True)
 class ControllerFault:
-    """A step that went wrong."""
+    """A step that failed."""
 
     period: int  # counted from 0
     now_ns: int
@@ -57,13 +57,12 @@ class ControllerFault:
     trace: str
 
     def line(self) -> str:
-        """The fault in one line."""
         at = f"period {self.period} (t={short_duration(self.now_ns)})"
         return f"the controller failed in {at}: {self.message}; the last good decision was kept"
 
 
 def plain_decision(answer: Any, model: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer of a controller as the extension takes it. Raises Nonsense."""
+    """A controller's answer in the form of the extension. Raises Nonsense."""
     if answer is None:
         return {"changes": []}
     if not isinstance(answer, Mapping):
@@ -97,7 +96,7 @@ def plain_decision(answer: Any, model: Mapping[str, Any]) -> dict[str, Any]:
 def _plain_moves(
     moves: Any, model: Mapping[str, Any], names: Sequence[str]
 ) -> list[dict[str, int]]:
-    """{module: worker} by names, as the extension takes it."""
+    """Converts {module: worker} by name to the form of the extension."""
     if not isinstance(moves, Mapping):
         raise Nonsense(f"moves is {_told(moves)}, expected {{module: worker}}")
     plain = []
@@ -155,7 +154,7 @@ def _plain_change(change: Any, model: Mapping[str, Any], names: Sequence[str]) -
 
 
 def _plain_credit(change: Any, names: Sequence[str]) -> dict[str, int]:
-    """How many packets each feeder of a queue may have waiting there."""
+    """How many packets each feeder of a queue may have waiting in it."""
     if not isinstance(change, Mapping) or set(change) != {"module", "credit_pkts"}:
         raise Nonsense(f"a credit is {_told(change)}, expected {{module, credit_pkts}}")
     number = _module_number(change["module"], names)
@@ -173,7 +172,7 @@ def _module_number(module: Any, names: Sequence[str]) -> int:
 
 
 def _whole(value: Any, what: str, most: int) -> int:
-    """A whole number of 0..most; numpy's count, true and false do not."""
+    """A whole number in 0..most. numpy's numbers are valid, true and false are not."""
     is_bool = isinstance(value, bool) or type(value).__name__ == "bool"
     try:
         number = float(value)
@@ -195,7 +194,7 @@ def _told(value: Any) -> str:
 
 
 def told_error(error: BaseException) -> str:
-    """Its kind and its text, if it has one that can be told."""
+    """The error's type and its text, if the text can be printed."""
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:
@@ -203,7 +202,7 @@ def told_error(error: BaseException) -> str:
 
 
 def told_trace() -> str:
-    """The traceback of the error that is being handled."""
+    """The traceback of the error being handled."""
     try:
         return traceback.format_exc()
     except Exception:
@@ -211,7 +210,7 @@ def told_trace() -> str:
 
 
 class GuardedController:
-    """Calls a controller and keeps whoever asks for its decisions safe from it."""
+    """Calls a controller and protects the caller from its errors."""
 
     def __init__(
         self, controller: Controller, model: Mapping[str, Any], limit_s: float = STEP_LIMIT_S
@@ -232,7 +231,7 @@ class GuardedController:
         self.last_good: dict[str, Any] = {"changes": []}
 
     def model_is(self, model: Mapping[str, Any]) -> None:
-        """Parts have moved: modules and tasks have other numbers. The controller is told."""
+        """Tells the controller that parts have moved: modules and tasks have new numbers."""
         self._model = model
         told = getattr(self._controller, "model_is", None)
         if callable(told):
@@ -240,11 +239,11 @@ class GuardedController:
 
     @property
     def is_given_up(self) -> bool:
-        """It hung too often: it is not asked any more."""
+        """Whether it hung too often and is no longer called."""
         return self._n_hangs >= MAX_HANGS
 
     def decide(self, period: Any, now_ns: int) -> dict[str, Any] | None:
-        """The decision to apply, or None when it failed: then what is in force stays."""
+        """The decision to apply, or None if the step failed: the current one stays in force."""
         number, self._n_periods = self._n_periods, self._n_periods + 1
         if self.is_given_up:
             return None
@@ -260,7 +259,7 @@ class GuardedController:
             return None
         except (KeyboardInterrupt, Interrupted):
             raise
-        except BaseException as error:  # sys.exit() ends a run no more than an error does
+        except BaseException as error:  # neither sys.exit() nor an error may end the run
             is_nonsense = isinstance(error, Nonsense)
             message = str(error) if is_nonsense else told_error(error)
             self.faults.append(ControllerFault(number, now_ns, message, told_trace()))

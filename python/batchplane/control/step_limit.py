@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""step_limit.py - an end for steps of controllers that never return."""
+"""step_limit.py - ends steps of controllers that never return."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-# Again and again: code that catches everything catches the first one.
+# The interrupt repeats: code that catches everything catches the first one.
 _AGAIN_S = 0.2
 
 
 class StepTimeout(BaseException):
-    """A step took too long. No Exception: `except Exception` of a controller lets it through."""
+    """A step took too long. Not an Exception, so that a controller's `except Exception` lets it
+    through."""
 
 
 def limited(step: Callable[[Any], Any], period: Any, limit_s: float) -> Any:
-    """What the step answers. Raises StepTimeout when it takes longer than `limit_s`.
+    """The answer of the step. Raises StepTimeout if it takes longer than `limit_s`.
 
-    In the main thread the step is interrupted; what hangs within one call of a C library, when that
-    returns. Signals do not reach other threads: there it is left behind.
+    In the main thread the step is interrupted; a hanging C library call only once it returns.
+    Signals do not reach other threads: there the step is left running.
     """
     if threading.current_thread() is threading.main_thread():
         with _interrupted_after(limit_s):

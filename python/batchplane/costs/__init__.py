@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each module costs: files, built-in tables, profiles that are kept."""
+"""What each module costs: costs files, built-in tables, kept profiles."""

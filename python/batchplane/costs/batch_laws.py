@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""batch_laws.py - what batches of a pipeline's modules take on its devices, and who says so."""
+"""batch_laws.py - batch times of a pipeline's modules on its devices, and their origin."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 from .devices import CORES, INLINE, OWN_MEMORY, SIMULATED, BatchLaw, DeviceProfile
 
-# Where nobody has measured: the way to a thread and back (src/app/control/placement_loop.cc).
+# If nothing was measured: the way to a thread and back (src/app/control/placement_loop.cc).
 _WAY = BatchLaw(600.0, 10.0)
-# And about what of it is the worker's (bench_offload).
+# And the worker's part of it, roughly (bench_offload).
 _FEED = BatchLaw(200.0, 10.0)
 
-# Of a module on its worker, and where it comes from, in words; None: nobody knows.
+# The cost of a module on its worker and the origin in words; None if unknown.
 CostOf = Callable[[str], tuple[BatchLaw, str] | None]
 
 
 @dataclass(frozen=True)
 class AppLaw:
-    """Of one module on one device; `feed`: of the worker's time."""
+    """The law of a module on a device; `feed` is the worker's time."""
 
     law: BatchLaw
     feed: BatchLaw
@@ -29,7 +29,7 @@ class AppLaw:
 
 
 class BatchLaws:
-    """Where a law comes from: the pipeline, what was measured, the worker's."""
+    """Chooses between the laws of the pipeline, the device profile and the worker's costs."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class BatchLaws:
         self._are_own = are_own_costs
 
     def of(self, module: str, on: str, params: Mapping[str, Any]) -> AppLaw | None:
-        """On a device of that kind with those parameters. None: nobody knows."""
+        """The law on a device of that kind with those parameters; None if unknown."""
         kind = str(self._modules[module]["kind"])
         feed = self._feed(module, on, params)
         own = params.get("laws", {}).get(kind)
@@ -77,14 +77,15 @@ class BatchLaws:
         spec = self._modules[module]
         device = self._profile.device_for(on, params)
         found = self._profile.law(str(spec["kind"]), spec.get("params", {}), device)
-        # Its own costs know its tables; devices with memory of their own have no others.
+        # The pipeline's own costs include its tables; devices with their own memory have no other
+        # law.
         if found is None or (self._are_own and not found[1] and on not in OWN_MEMORY):
             return None
         tables = "" if found[1] else ", with other tables"
         return AppLaw(found[0].law, found[0].feed, f"measured{tables}", found[0].max_batch_pkts)
 
     def _feed(self, module: str, on: str, params: Mapping[str, Any]) -> BatchLaw:
-        """A card that is not here is fed as one that is: as a thread."""
+        """The worker's time to hand batches over; for a simulated device as for a thread."""
         if self._profile is not None:
             spec = self._modules[module]
             kind = CORES if on == SIMULATED else on

@@ -22,7 +22,7 @@ from .keys import cpu_name, pipeline_key
 def cache_folder(env: Mapping[str, str] = os.environ) -> Path:
     """$XDG_CACHE_HOME/batchplane/costs, or the same under ~/.cache."""
     given = env.get("XDG_CACHE_HOME", "")
-    # The standard says that a path that is not absolute is to be ignored.
+    # The XDG specification says that relative paths are to be ignored.
     base = Path(given) if given.startswith("/") else Path(env.get("HOME", "~")) / ".cache"
     return base.expanduser() / "batchplane" / "costs"
 
@@ -30,21 +30,21 @@ def cache_folder(env: Mapping[str, str] = os.environ) -> Path:
 def cache_path(
     pipeline: Mapping[str, Any], cpu: str = "", env: Mapping[str, str] = os.environ
 ) -> Path:
-    """Where the costs of a canonical pipeline on a CPU (default: this one) are kept."""
+    """The file for the costs of a canonical pipeline on a CPU (default: this one)."""
     machine = hashlib.sha256((cpu or cpu_name()).encode()).hexdigest()[:8]
     return cache_folder(env) / f"{pipeline_key(pipeline)}-{machine}-v{VERSION}.json"
 
 
 @dataclass(frozen=True)
 class Kept:
-    """The costs kept for a pipeline, or why there are none of use; "" = never measured."""
+    """The costs kept for a pipeline, or why they cannot be used; "" = never measured."""
 
     costs: CostsFile | None = None
     reason: str = ""
 
 
 def kept_costs(pipeline: Mapping[str, Any], env: Mapping[str, str] = os.environ) -> Kept:
-    """Looks for the costs of a pipeline on this machine and of this version."""
+    """The costs of a pipeline that this version measured on this machine."""
     path = cache_path(pipeline, env=env)
     if not path.is_file():
         return Kept(reason=_reason_of_others(path))
@@ -61,7 +61,7 @@ def kept_costs(pipeline: Mapping[str, Any], env: Mapping[str, str] = os.environ)
 
 
 def _reason_of_others(path: Path) -> str:
-    """What the same pipeline's other files are: another machine's, or of another format."""
+    """Why the pipeline's other files do not count: another machine, or another format."""
     key = path.name.split("-")[0]
     others = [other for other in path.parent.glob(f"{key}-*.json") if other != path]
     for other in sorted(others):
@@ -78,7 +78,7 @@ def _reason_of_others(path: Path) -> str:
 def cached_costs(
     pipeline: Mapping[str, Any], env: Mapping[str, str] = os.environ
 ) -> CostsFile | None:
-    """The costs kept for a pipeline; None when there are none, or none that can be used."""
+    """The costs kept for a pipeline; None if there are none, or none that can be used."""
     return kept_costs(pipeline, env).costs
 
 

@@ -23,15 +23,15 @@ PRIOR = "prior"
 PAPER = "paper"
 WIDE = "wide"
 _PRIORS = Path(__file__).with_name("priors.json")
-# Files that have a name instead of a path: built-in guesses, the same for batches of up to 256 with
-# what caches add, and what the papers publish.
+# Files with a name instead of a path: built-in estimates, the same for batches of up to 256 with
+# cache effects, and the costs that the papers publish.
 BUILT_IN = {
     PRIOR: _PRIORS,
     WIDE: Path(__file__).with_name("wide.json"),
     PAPER: Path(__file__).with_name("paper.json"),
 }
 
-# How well an entry fits a module; the best one that there is counts.
+# How well an entry fits a module, best first.
 EXACT = "the module itself"
 SAME_PARAMS = "a module of the same kind and parameters"
 SAME_NAME = "the module with other parameters"
@@ -46,7 +46,7 @@ IN_MEMORY = frozenset({_RING, "null"})  # kinds of ports
 
 @dataclass(frozen=True)
 class CostsFile:
-    """A costs file as read; `label` is measured, prior or given."""
+    """A parsed costs file; `label` is measured, prior or given."""
 
     label: str
     entries: tuple[Entry, ...]
@@ -62,17 +62,17 @@ class Costs:
     """The costs of one pipeline: of each module, and of the engine around them (`loop`, in ns)."""
 
     modules: dict[str, CostLaw]
-    sources: dict[str, str]  # of each module: how well what was found fits it
+    sources: dict[str, str]  # by module: how well the entry fits it
     loop: dict[str, float]
     label: str
     cpu: str = ""
     date: str = ""
     warnings: tuple[Problem, ...] = ()
-    ports: str = ""  # where the costs of ports that are not memory come from, in words
-    in_queue: CostLaw | None = None  # of queues before parts that move to another worker
+    ports: str = ""  # origin of the costs of ports that are not in memory
+    in_queue: CostLaw | None = None  # of queues in front of parts that move to another worker
 
     def as_json(self) -> dict[str, Any]:
-        """For a simulator's input and for reports."""
+        """For the simulator's input and for reports."""
         return {
             "label": self.label,
             "cpu": self.cpu,
@@ -85,12 +85,12 @@ class Costs:
         }
 
 
-# Stands for the queues before parts that move, where costs are told by module.
+# Key for the queues in front of parts that move, in costs by module.
 ANY_IN_QUEUE = "/in"
 
 
 def load_costs(name: str | Path) -> CostsFile:
-    """Reads a costs file, or one of the built-in ones (`prior`, `paper`). Raises BadInput."""
+    """Reads a costs file or a built-in one (`prior`, `wide`, `paper`). Raises BadInput."""
     path = BUILT_IN.get(str(name), Path(name))
     if not path.exists():
         raise BadInput(
@@ -101,11 +101,11 @@ def load_costs(name: str | Path) -> CostsFile:
 
 
 def costs_from(document: Any, file: str = "") -> CostsFile:
-    """A costs file from what it contains."""
+    """Parses the content of a costs file."""
     head, entries, problems = parse_document(document, file)
     if problems:
         raise BadInput(problems)
-    # What the engine itself takes is in the built-in ones, where a file leaves it out.
+    # If a file leaves out the engine's own costs, the built-in ones apply.
     loop = head.loop or (load_costs(PRIOR).loop if Path(file) != _PRIORS else {})
     return CostsFile(
         head.label, tuple(entries), loop, head.cycles_per_ns, head.cpu, head.date, file
@@ -117,9 +117,9 @@ def _command(pipeline: str, out: str = "costs.json") -> str:
 
 
 def resolve(pipeline: Mapping[str, Any], file: CostsFile, shown_as: str = "") -> Costs:
-    """The cost of every module of a canonical pipeline; BadInput names those that have none.
+    """The cost of every module of a canonical pipeline. BadInput names modules without a cost.
 
-    `shown_as` is what the user calls the pipeline; for the command that a message names.
+    `shown_as` is the user's name for the pipeline, used in suggested commands.
     """
     name = shown_as or str(pipeline.get("name", "PIPELINE"))
     batch_pkts = int(pipeline.get("engine", {}).get("batch_pkts", 1))
@@ -161,7 +161,7 @@ def resolve(pipeline: Mapping[str, Any], file: CostsFile, shown_as: str = "") ->
 
 
 def _reaching(file: CostsFile, batch_pkts: int) -> CostsFile:
-    """Built-in tables are of usual batches; what was measured has to be of the pipeline's own."""
+    """Extends built-in tables to larger batches; measured ones must be for the pipeline's own."""
     if file.label != PRIOR:
         return file
     entries = (replace(entry, law=entry.law.reaching(batch_pkts)) for entry in file.entries)
@@ -171,9 +171,9 @@ def _reaching(file: CostsFile, batch_pkts: int) -> CostsFile:
 def _of_ports(
     pipeline: Mapping[str, Any], file: CostsFile, priors: CostsFile
 ) -> tuple[dict[str, tuple[CostLaw, str]], str]:
-    """What modules cost whose port is not memory, and where that comes from: the file, or else the
-    built-in costs, unless somebody gave the file's. One that is in neither costs what the file says
-    of it, and that is told."""
+    """The costs of modules whose port is not in memory, and their origin: the file or, unless its
+    costs are given ones, the built-in costs. A port in neither costs what the file says of memory
+    ports, and the origin says so."""
     files = (file,) if file.label == "given" else (file, priors)
     found: dict[str, tuple[CostLaw, str]] = {}
     told: dict[str, None] = {}
@@ -228,7 +228,7 @@ def _found(
 
 
 def _middle(entries: list[Entry]) -> Entry:
-    """The entry of middle cost at full batches: one of several must be taken."""
+    """The entry of median cost at full batches, to choose one of several."""
     ordered = sorted(entries, key=lambda e: (e.law.at(32), e.name))
     return ordered[len(ordered) // 2]
 

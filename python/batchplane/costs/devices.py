@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""devices.py - what batches take on devices: files that `batchplane profile --devices` wrote."""
+"""devices.py - batch times on devices, from files that `batchplane profile --devices` wrote."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ SIMULATED = "simulated"
 OWN_MEMORY = (OPENCL, CUDA)
 COMMAND = "batchplane profile --devices"
 _SETUPS = "setups"
-# Beyond it a slow-down says more of a machine that was held up: kMostStretch of the placer, too.
+# A larger slow-down means that the machine was held up; the placer has the same limit,
+# kMostStretch.
 MOST_FACTOR = 5.0
 _LAW_KEYS = ("batch_ns", "pkt_ns", "byte_ns", "length_ns")
 
 
 @dataclass(frozen=True)
 class BatchLaw:
-    """As in src/base/batch_law.h."""
+    """The same law as in src/base/batch_law.h."""
 
     batch_ns: float = 0.0
     pkt_ns: float = 0.0
@@ -42,36 +43,36 @@ class BatchLaw:
     length_ns: float = 0.0
 
     def at(self, n_pkts: float, pkt_bytes: float) -> float:
-        """ns of a batch of n packets of this length."""
+        """The time in ns for a batch of n packets of this length."""
         per_pkt_ns = self.pkt_ns + self.byte_ns * pkt_bytes
         return self.batch_ns + self.length_ns * pkt_bytes + per_pkt_ns * n_pkts
 
     @staticmethod
     def given(law: Mapping[str, Any]) -> BatchLaw:
-        """As a pipeline has it, which leaves out what is 0."""
+        """Reads a pipeline's law, which omits zeros."""
         return BatchLaw(*(float(law.get(key, 0)) for key in _LAW_KEYS))
 
     def as_json(self) -> dict[str, float]:
-        """Keys as in pipelines and files; length_ns where there is any."""
+        """Keys as in pipelines and files; length_ns only if it is not 0."""
         law = {key: getattr(self, key) for key in _LAW_KEYS}
         return law if self.length_ns else {key: law[key] for key in _LAW_KEYS[:3]}
 
 
 @dataclass(frozen=True)
 class MeasuredLaw:
-    """Of one module on one device."""
+    """The measured law of a module kind on a device."""
 
     kind: str
     params_key: str
     on: str
     law: BatchLaw
-    feed: BatchLaw  # what the worker that hands its packets over spends
+    feed: BatchLaw  # time of the worker that hands the packets over
     max_batch_pkts: int
 
 
 @dataclass(frozen=True)
 class DeviceProfile:
-    """A file as read. `devices` and `beside` are rows as they stand in it."""
+    """A parsed file. `devices` and `beside` are rows as in the file."""
 
     laws: tuple[MeasuredLaw, ...]
     devices: tuple[Mapping[str, Any], ...]
@@ -82,14 +83,16 @@ class DeviceProfile:
     file: str = ""
 
     def device_for(self, kind: str, params: Mapping[str, Any]) -> str:
-        """Its name for a device as a pipeline declares it; empty: it was not measured."""
+        """The profile's name for a device as a pipeline declares it; empty if it was not
+        measured."""
         for row in self.devices:
             if row["kind"] == kind and _is_meant(row, params):
                 return str(row["name"])
         return ""
 
     def law(self, kind: str, params: Mapping[str, Any], on: str) -> tuple[MeasuredLaw, bool] | None:
-        """Of a module of that kind there, and whether it had the same parameters."""
+        """The law of that module kind there, and whether it was measured with the same
+        parameters."""
         key = params_key(kind, params)
         found = [law for law in self.laws if law.kind == kind and law.on == on]
         for law in found:
@@ -102,9 +105,9 @@ class DeviceProfile:
         kinds: Collection[str],
         devices: Mapping[str, tuple[str, Mapping[str, Any]]],
     ) -> list[dict[str, Any]]:
-        """How many times longer batches take side by side, of modules of these kinds on a
-        pipeline's devices (kind and parameters by name); what is not slowed, and what is
-        beyond belief, is left out: a pair that is never tried is never corrected."""
+        """How many times longer batches take side by side, for modules of these kinds on a
+        pipeline's devices (kind and parameters by name). Pairs that do not slow each other are left
+        out. So are implausible factors: a pair that is never tried is never corrected."""
         factors: dict[tuple[str, ...], float] = {}
         for row in self.beside:
             pair = tuple(str(row[key]) for key in ("kind", "on", "beside", "on_other"))
@@ -123,7 +126,7 @@ class DeviceProfile:
 
 
 def _is_meant(row: Mapping[str, Any], params: Mapping[str, Any]) -> bool:
-    """By parts of names, as the daemon chooses, and of GPUs also by number: 0 is in H200, too."""
+    """Matches parts of names, as the daemon does, but GPU numbers exactly: "0" is in "H200" too."""
     device = str(params.get("device", ""))
     if row["kind"] == CUDA and device.isdigit():
         return device == str(row.get("number"))
@@ -132,7 +135,7 @@ def _is_meant(row: Mapping[str, Any], params: Mapping[str, Any]) -> bool:
 
 
 def device_profile_from(document: Any, file: str = "") -> DeviceProfile:
-    """Raises BadInput with what is wrong first."""
+    """Raises BadInput with the first mistake."""
     try:
         return _read_profile(document, file)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -181,14 +184,14 @@ def _read_profile(document: Any, file: str) -> DeviceProfile:
 
 
 def load_device_profile(path: Path) -> DeviceProfile:
-    """A file that the user names, of whatever machine. Raises BadInput."""
+    """Reads a file that the user names, of any machine. Raises BadInput."""
     return device_profile_from(read_json(path, "a profile of devices", COMMAND), str(path))
 
 
 def device_profile_path(
     pipeline: Mapping[str, Any] | None = None, cpu: str = "", env: Mapping[str, str] = os.environ
 ) -> Path:
-    """Where that of a pipeline, or of the built-in set-ups, is kept: beside profiles of costs."""
+    """Where the profile of a pipeline, or of the built-in setups, is kept: next to the costs."""
     machine = hashlib.sha256((cpu or cpu_name()).encode()).hexdigest()[:8]
     key = _SETUPS if pipeline is None else pipeline_key(pipeline)
     return cache_folder(env) / f"devices-{key}-{machine}-v{DEVICES_VERSION}.json"
@@ -199,7 +202,7 @@ def keep_device_profile(
     pipeline: Mapping[str, Any] | None = None,
     env: Mapping[str, str] = os.environ,
 ) -> Path:
-    """Keeps it; readers see the old file or the new one."""
+    """Keeps a profile; readers see the old file or the new one."""
     path = device_profile_path(pipeline, env=env)
     write_whole(path, json.dumps(document, indent=1) + "\n")
     return path
@@ -207,15 +210,15 @@ def keep_device_profile(
 
 @dataclass(frozen=True)
 class KeptDevices:
-    """What is kept; and a file that cannot be used, and why, also where another serves instead.
-    All empty: nobody has measured."""
+    """The profile to use; and a file that cannot be used, with the reason, even if another serves
+    instead. All empty if nothing was measured."""
 
     profile: DeviceProfile | None = None
     reason: str = ""
     file: str = ""
 
     def warning(self) -> Problem | None:
-        """What users should know of a file that is passed over; None: there is none."""
+        """A warning about a file that cannot be used; None if there is none."""
         if not self.reason:
             return None
         instead = f"{self.profile.file} serves instead" if self.profile else "it is not used"
@@ -226,7 +229,7 @@ class KeptDevices:
 def kept_device_profile(
     pipeline: Mapping[str, Any] | None = None, env: Mapping[str, str] = os.environ
 ) -> KeptDevices:
-    """The pipeline's own, else that of the set-ups: of this machine and this version."""
+    """The pipeline's own profile, else that of the setups, of this machine and version."""
     reason, file = "", ""
     for of in ([pipeline] if pipeline is not None else []) + [None]:
         profile, why, which = _usable(device_profile_path(of, env=env))
@@ -238,7 +241,7 @@ def kept_device_profile(
 
 
 def _usable(path: Path) -> tuple[DeviceProfile | None, str, Path]:
-    """Or why not, and which file that is; no reason: there is none."""
+    """The profile, or the reason why it is unusable and the file; no reason if there is no file."""
     if not path.is_file():
         pattern = path.name.rpartition("-v")[0].rpartition("-")[0] + "-*.json"
         others = sorted(path.parent.glob(pattern))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""file.py - the form of a costs file, and everything that can be wrong with one."""
+"""file.py - the format of costs files, and every mistake that one can contain."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LOOP_KEYS = (
     "generator_per_pkt_ns",
     "generator_store_ns",
 )
-# Files from before them are read as if they were 0.
+# Files older than these keys are read as if they were 0.
 _LATER_LOOP_KEYS = ("far_early_per_pkt_ns", "sampled_per_batch_ns", "generator_store_ns")
 _LINE_KEYS = ("cost_per_batch_ns", "cost_per_pkt_ns")
 _AGAIN = "batchplane profile --pipeline PIPELINE --out costs.json"
@@ -44,19 +44,19 @@ _AGAIN = "batchplane profile --pipeline PIPELINE --out costs.json"
 
 @dataclass(frozen=True)
 class Entry:
-    """One measurement, and the modules that it stands for."""
+    """One measurement, and the modules that it represents."""
 
     name: str
     kind: str
     law: CostLaw
     members: tuple[str, ...] = ()
-    params_key: str = ""  # empty: not known
-    port_kind: str = ""  # of a port module's port; empty: a ring in memory, or none
+    params_key: str = ""  # empty if unknown
+    port_kind: str = ""  # kind of a port module's port; empty: a ring in memory, or no port
 
 
 @dataclass
 class Head:
-    """What a file says beside its entries."""
+    """The fields of a file besides its entries."""
 
     label: str = "given"
     cpu: str = ""
@@ -74,7 +74,7 @@ class _Reader:
         self.problems.append(Problem(message, self._file, key, fix))
 
     def time_ns(self, entry: Mapping[str, Any], name: str, key: str) -> float:
-        """A cost: finite, not negative, below a second."""
+        """A cost: finite, not negative, at most a second."""
         value = entry.get(name)
         return self.checked_ns(value, f"{key}.{name}")
 

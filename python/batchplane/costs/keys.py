@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""keys.py - what decides a cost: kind and parameters, without names and addresses."""
+"""keys.py - the inputs that determine a cost: kind and parameters, without names and addresses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-# Names of other things: which one it is makes no difference.
+# Names of other objects: which one it is does not change the cost.
 _NAMES = frozenset({"port", "interface", "name"})
 _MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
 _IPV4 = re.compile(r"\d{1,3}(\.\d{1,3}){3}(/\d{1,2})?")
@@ -20,7 +20,7 @@ _FULL_PREFIX = re.compile(r"/(\d+)$")
 
 
 def params_key(kind: str, params: Mapping[str, Any]) -> str:
-    """Equal for modules of one kind whose parameters differ in names and addresses only."""
+    """Equal for modules of one kind whose parameters differ only in names and addresses."""
     text = json.dumps([kind, _plain(params)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -31,7 +31,7 @@ def _plain(value: Any, key: str = "") -> Any:
     if isinstance(value, Mapping):
         return {name: _plain(entry, str(name)) for name, entry in value.items()}
     if isinstance(value, list | tuple):
-        # Tables: how many entries of which form, in which order.
+        # Tables: only the number, form and order of entries matter.
         plain = [_plain(entry) for entry in value]
         return [[entry, len(list(group))] for entry, group in itertools.groupby(plain)]
     return _plain_text(value) if isinstance(value, str) else value
@@ -48,7 +48,7 @@ def _plain_text(text: str) -> str:
 
 
 def groups_of(modules: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
-    """Modules of a canonical pipeline that share a cost, in the pipeline's order."""
+    """Groups of modules of a canonical pipeline with the same cost, in the pipeline's order."""
     groups: dict[str, list[str]] = {}
     for name, module in modules.items():
         key = params_key(str(module["kind"]), module.get("params", {}))
@@ -57,7 +57,7 @@ def groups_of(modules: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
 
 
 def pipeline_key(pipeline: Mapping[str, Any]) -> str:
-    """A hash of all that costs depend on: not of names, buffers, promises and places in files."""
+    """A hash of everything that costs depend on: not names, buffers, SLOs or file positions."""
     modules = {
         name: {"kind": module["kind"], "params": module.get("params", {})}
         for name, module in pipeline.get("modules", {}).items()
@@ -69,7 +69,7 @@ def pipeline_key(pipeline: Mapping[str, Any]) -> str:
 
 
 def cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """The CPU of this machine, with family and model: names alone are not unique."""
+    """This machine's CPU with family and model, because names alone are not unique."""
     try:
         first = cpuinfo.read_text(encoding="utf-8").split("\n\n")[0]
     except OSError:

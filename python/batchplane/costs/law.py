@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""law.py - how long a batch of n packets takes: a line, or a table that a line summarises."""
+"""law.py - how long a batch of n packets takes: a line, or a table with a line fitted to it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class CostLaw:
-    """As base/cost_law.h. The table, where there is one, says more than the line."""
+    """The same law as base/cost_law.h. A table, if there is one, is more precise than the line."""
 
     cost_per_batch_ns: float
     cost_per_pkt_ns: float
     table_ns: tuple[float, ...] | None = None
-    table_pkts: tuple[int, ...] | None = None  # sizes of the table's batches; None: 1, 2, ...
+    table_pkts: tuple[int, ...] | None = None  # batch sizes of the table; None: 1, 2, ...
 
     def at(self, n_pkts: float) -> float:
-        """Time of a batch of n packets in ns: between two sizes in proportion, beyond the table's
-        ends as the line rises."""
+        """Time of a batch of n packets in ns: interpolated between two sizes; beyond the table's
+        ends it follows the line's slope."""
         if not self.table_ns:
             return self.cost_per_batch_ns + self.cost_per_pkt_ns * n_pkts
         times, sizes = self.table_ns, self._sizes()
@@ -34,7 +34,7 @@ class CostLaw:
         return times[i - 1] + share * (times[i] - times[i - 1])
 
     def scaled(self, times: float) -> CostLaw:
-        """Everything so many times as slow."""
+        """The law of a module that is `times` times as slow."""
         return CostLaw(
             self.cost_per_batch_ns * times,
             self.cost_per_pkt_ns * times,
@@ -43,7 +43,7 @@ class CostLaw:
         )
 
     def up_to(self, batch_pkts: int) -> CostLaw:
-        """Without sizes beyond the first that reaches this one: no batch is larger."""
+        """Drops table sizes beyond the first that reaches `batch_pkts`: no batch is larger."""
         if not self.table_ns:
             return self
         end = bisect_left(self._sizes(), batch_pkts) + 1
@@ -55,7 +55,7 @@ class CostLaw:
         )
 
     def reaching(self, batch_pkts: int) -> CostLaw:
-        """With what its line says of larger batches, up to this size."""
+        """Extends the table to `batch_pkts` with the line's slope."""
         if not self.table_ns or self._sizes()[-1] >= batch_pkts:
             return self
         sizes = tuple(self._sizes())
@@ -84,9 +84,9 @@ class CostLaw:
 
 
 def law_from(given: Mapping[str, Any]) -> CostLaw:
-    """From the keys of a costs file, which were checked. A table without a line gets one fitted."""
+    """From the checked keys of a costs file. A table without a line gets one fitted."""
     if "cost_per_batch_ns" not in given:
-        # Only here: whoever gives lines needs no extension.
+        # Loaded here: costs given as lines do not need the extension.
         from ..native.loader import load_native
 
         given = load_native().whole_cost(dict(given))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Daemons: started, found, asked, stopped."""
+"""Starts, finds, queries and stops daemons."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""checked.py - a pipeline without errors, as the program on this machine takes it."""
+"""checked.py - loads a pipeline and checks it with this machine's daemon program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .process import find_program
 
 
 def load_checked(name: str, overrides: Sequence[str], errors: Console) -> Document:
-    """A pipeline without errors; warnings are printed. Raises BadInput with every error."""
+    """Loads a pipeline and prints warnings. Raises BadInput with every error."""
     program = find_program()
     kinds = load_kinds(program)
     document = load_pipeline(name, parse_overrides(overrides), kinds)

@@ -20,7 +20,7 @@ _CHUNK_BYTES = 512 * 1024
 
 
 class DaemonError(BatchplaneError):
-    """The daemon refused a request; holds every error that it named."""
+    """The daemon refused a request; contains every error that it reported."""
 
     def __init__(self, cmd: str, problems: list[Problem]):
         self.cmd = cmd
@@ -32,7 +32,7 @@ class DaemonError(BatchplaneError):
 
 
 class ConnectionLost(RunFailed):
-    """The daemon is not there, or went away."""
+    """The daemon is not running, or closed the connection."""
 
 
 class AnswerTimeout(RunFailed):
@@ -77,13 +77,13 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Ends the connection; the daemon goes on."""
+        """Closes the connection; the daemon keeps running."""
         self._socket.close()
 
     def request(self, cmd: str, timeout_s: float | None = None, **args: Any) -> Any:
         """Sends one request and returns its result.
 
-        Raises DaemonError when it is refused, AnswerTimeout, or ConnectionLost.
+        Raises DaemonError if it is refused, AnswerTimeout, or ConnectionLost.
         """
         self._last_id += 1
         line = (
@@ -100,7 +100,7 @@ class Client:
         deadline = self._now() + (timeout_s or self._timeout_s)
         try:
             self._socket.settimeout(max(deadline - self._now(), 0.001))
-            # A daemon that hangs up on a line has said why before: read that.
+            # If the daemon closes during a request, it has sent the reason before: read that.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 self._socket.sendall(line)
             answer = self._answer(deadline)
@@ -115,20 +115,20 @@ class Client:
                 f"check its log: {self._path.with_suffix('.log')}",
             ) from error
         if not answer.get("ok"):
-            # Loaded here: it brings the whole language along.
+            # Loaded here, as it imports the whole language package.
             from ..lang.check import daemon_problem
 
             raise DaemonError(cmd, [daemon_problem(error) for error in answer.get("errors", [])])
         return answer.get("result")
 
     def _answer(self, deadline: float) -> dict[str, Any]:
-        """The answer to the last request; late answers to earlier ones are passed over."""
+        """The answer to the last request; late answers to earlier ones are skipped."""
         while True:
             answer = self._parsed(self._line(deadline))
             if answer.get("id") == self._last_id:
                 return answer
             if not isinstance(answer.get("id"), int):
-                return answer  # a refusal of a line that the daemon could not read
+                return answer  # the daemon could not parse the request
 
     def _line(self, deadline: float) -> bytes:
         while (end := self._received.find(b"\n")) < 0:
@@ -163,7 +163,7 @@ class Client:
     # --- commands -------------------------------------------------------------------------------
 
     def hello(self) -> dict[str, Any]:
-        """Version, name, uptime and facts; refuses a daemon that speaks another version."""
+        """Version, name, uptime and facts. Raises RunFailed for another protocol version."""
         result: dict[str, Any] = self.request("hello")
         if result.get("version") != VERSION:
             raise RunFailed(
@@ -173,7 +173,8 @@ class Client:
         return result
 
     def show(self, what: str, **args: Any) -> Any:
-        """One of runtime, buffers, flows, drops, ports, tables, graph, generators, all."""
+        """An answer of `show`: runtime, buffers, flows, drops, ports, tables, graph, slo, all,
+        ..."""
         return self.request("show", what=what, **args)
 
     def set(self, sets: list[dict[str, Any]]) -> None:
@@ -184,15 +185,16 @@ class Client:
             self.request("set", what="many", sets=sets)
 
     def module(self, module: str, verb: str, args: dict[str, Any] | None = None) -> Any:
-        """A module's own command, such as a table edit."""
+        """Sends a module's own command, such as a table edit."""
         return self.request("module", module=module, verb=verb, args=args or {})
 
     def bulk(self, module: str, verb: str, items: Iterable[Any]) -> int:
-        """Sends a large table in pieces; it takes effect at once at the end. Returns the count."""
+        """Sends a large table in pieces, which take effect together at the end. Returns the
+        count."""
         return int(self.bulk_told(module, verb, items)["count"])
 
     def bulk_told(self, module: str, verb: str, items: Iterable[Any]) -> dict[str, Any]:
-        """The same; returns the count, and under answer what the module said."""
+        """Like bulk(), but returns the count and, under `answer`, the module's answer."""
         token = self.request("bulk", phase="begin", module=module, verb=verb)["token"]
         try:
             for piece in _pieces(items):
@@ -204,25 +206,25 @@ class Client:
         return told
 
     def bulk_file(self, module: str, verb: str, path: Path) -> int:
-        """Lets the daemon read a table from a file. Returns the count."""
+        """Makes the daemon read a table from a file. Returns the count."""
         return int(self.bulk_file_told(module, verb, path)["count"])
 
     def bulk_file_told(self, module: str, verb: str, path: Path) -> dict[str, Any]:
-        """The same; returns the count, and under answer what the module said."""
+        """Like bulk_file(), but returns the count and, under `answer`, the module's answer."""
         told: dict[str, Any] = self.request(
             "bulk", timeout_s=60, phase="file", module=module, verb=verb, path=str(path.resolve())
         )
         return told
 
     def apply(self, pipeline: dict[str, Any], dry_run: bool = False) -> dict[str, Any]:
-        """Changes the running pipeline to this one, in one step or not at all."""
+        """Switches the running pipeline to this one, in one step or not at all."""
         result: dict[str, Any] = self.request(
             "apply", timeout_s=60, pipeline=pipeline, dry_run=dry_run
         )
         return result
 
     def move(self, parts: Mapping[str, str]) -> dict[str, Any]:
-        """Moves modules, each with what only it feeds, to workers; all of them or none."""
+        """Moves modules, each with the modules that only it feeds, to workers; all or none."""
         rows = [{"module": module, "worker": worker} for module, worker in parts.items()]
         result: dict[str, Any] = self.request("move", timeout_s=60, parts=rows)
         return result
@@ -235,7 +237,7 @@ class Client:
     def trace(
         self, count: int, filter_text: str = "", timeout_ns: int = 2_000_000_000
     ) -> list[dict[str, Any]]:
-        """Follows up to `count` packets that match a tcpdump expression."""
+        """Traces up to `count` packets that match a tcpdump expression."""
         result = self.request(
             "trace",
             timeout_s=timeout_ns / 1e9 + 3,
@@ -247,7 +249,7 @@ class Client:
         return packets
 
     def stop(self) -> dict[str, Any]:
-        """Ends the daemon and returns its final report."""
+        """Stops the daemon and returns its final report."""
         result = self.request("stop", timeout_s=20)
         report: dict[str, Any] = (result or {}).get("report") or {}
         return report
@@ -269,7 +271,7 @@ def _pieces(items: Iterable[Any]) -> Iterable[list[Any]]:
 
 @contextlib.contextmanager
 def told_as_input() -> Iterator[None]:
-    """What the daemon refuses here was asked for wrongly: names, ranges."""
+    """Turns the daemon's refusals into BadInput: names and ranges are the user's mistakes."""
     try:
         yield
     except DaemonError as error:

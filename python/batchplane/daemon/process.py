@@ -23,12 +23,13 @@ from .client import Client, ConnectionLost
 from .run_folder import create_own, is_own_socket, open_lock, read_own, remove_own, run_dir
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
-# DPDK's own lines in the log, such as "EAL: ..." and "LPM: ...": ours tell the same in plain words.
+# DPDK's own log lines, such as "EAL: ..." and "LPM: ...": the daemon reports the same in plain
+# words.
 _LIBRARY = re.compile(r"[A-Z][A-Z0-9_ ]*: ")
 START_TIMEOUT_S = 60.0
 _POLL_S = 0.01
 
-# Daemons that this process started: it is their parent and has to reap them.
+# Daemons that this process started: as their parent it has to reap them.
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
@@ -77,7 +78,7 @@ def find_program(env: Mapping[str, str] = os.environ) -> Path:
 
 
 def list_daemons(folder: Path | None = None) -> list[Daemon]:
-    """The daemons that answer; what dead ones left behind is removed."""
+    """The daemons that answer; removes the files of dead ones."""
     folder = folder or run_dir()
     found = []
     for path in sorted(folder.glob("*.sock")):
@@ -106,12 +107,12 @@ def _ask(path: Path) -> Daemon | None:
             remove_files(path)
         return None
     except (BatchplaneError, AttributeError, KeyError, TypeError, ValueError):
-        # Mute, or no daemon of ours: the others are listed all the same.
+        # Hung, or not one of our daemons: it is listed with the others.
         return Daemon(name, pid, path, str(state.get("pipeline", "?")), 0, "does not answer")
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """What the daemon wrote beside its socket."""
+    """The state file that the daemon wrote beside its socket."""
     try:
         state = json.loads(read_own(path.with_suffix(".json")))
         return state if isinstance(state, dict) else {}
@@ -120,13 +121,13 @@ def read_state(path: Path) -> dict[str, Any]:
 
 
 def remove_files(path: Path) -> None:
-    """Removes the socket of a dead daemon and what belongs to it, but not its log."""
+    """Removes the socket and the other files of a dead daemon, but not its log."""
     for leftover in (path, path.with_suffix(".json"), path.with_suffix(".pipeline")):
         remove_own(leftover)
 
 
 def is_alive(pid: int) -> bool:
-    """True when a process of that id runs (a zombie does not)."""
+    """Whether a process with that id runs; a zombie does not count."""
     try:
         os.kill(pid, 0) if pid > 0 else None
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -159,7 +160,7 @@ def find_daemon(name: str | None = None, folder: Path | None = None) -> Daemon:
 
 @dataclass(frozen=True)
 class StartOptions:
-    """How a daemon is started; None leaves it to the daemon."""
+    """Options for starting a daemon; None leaves the choice to the daemon."""
 
     name: str | None = None
     cores: str | None = None
@@ -234,8 +235,8 @@ def _spawn(
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            # Ctrl-C reaches no other process group. A session is too much: autogroups (doctor.py)
-            # would set this one against the terminal's.
+            # Ctrl-C must not reach the daemon. Not a new session: autogroups (doctor.py) would make
+            # it compete with the terminal's.
             process_group=0,
         )
     except OSError as error:
@@ -247,13 +248,13 @@ def _spawn(
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], path: Path, timeout_s: float) -> None:
-    """Reads the log until it says `ready`; a pipe would break when this process ends first."""
+    """Reads the log until it says `ready`; a pipe would break if this process ended first."""
     deadline = time.monotonic() + timeout_s
     log = path.with_suffix(".log")
     try:
         while "ready" not in _log_lines(log):
             if wait_gone(process.pid, _POLL_S):
-                # Read again: its last line came after the lines that were looked at above.
+                # Read again: the last line may be newer than the lines above.
                 raise _start_failure(process.wait(), _log_lines(log), log)
             if time.monotonic() > deadline:
                 raise RunFailed(
@@ -284,7 +285,7 @@ def _start_failure(code: int, lines: list[str], log: Path) -> BatchplaneError:
 
 @contextlib.contextmanager
 def _only_one(lock: Path, name: str) -> Iterator[None]:
-    """Two starts of one name never run side by side."""
+    """Prevents two concurrent starts of daemons with the same name."""
     handle = open_lock(lock)
     try:
         try:
@@ -308,7 +309,7 @@ def _write_private(path: Path, text: str) -> None:
 
 
 def stop_daemon(daemon: Daemon, timeout_s: float = 15.0) -> dict[str, Any]:
-    """Asks the daemon to stop and waits until it is gone; a mute one is ended by signal."""
+    """Asks the daemon to stop and waits until it is gone; one that hangs is ended by signal."""
     report: dict[str, Any] = {}
     try:
         with Client(daemon.socket, timeout_s=timeout_s) as client:
@@ -333,7 +334,7 @@ def _end(pid: int, path: Path) -> None:
 
 
 def wait_gone(pid: int, timeout_s: float) -> bool:
-    """Waits until the process has ended; True when it has."""
+    """Waits until the process has ended; false on timeout."""
     try:
         handle = os.pidfd_open(pid)
     except OSError:

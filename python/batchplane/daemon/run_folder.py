@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""run_folder.py - the folder of sockets: whose it is, and files that no link leads away from."""
+"""run_folder.py - the folder of sockets: who owns it, and file access that follows no links."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 from ..base.problems import RunFailed
 
 _FIX = "set BATCHPLANE_RUN_DIR to a folder of yours, with mode 0700"
-# Nobody can put a link where a name has just been taken away: O_EXCL makes a file or fails.
+# Safe against a link created after unlink(): O_EXCL makes a new file or fails.
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-# Pipes and devices do not hold up who looks at them.
+# O_NONBLOCK: opening a pipe or a device must not block.
 _LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 MAX_BYTES = 256 << 20
 
@@ -39,7 +39,7 @@ def run_dir(env: Mapping[str, str] = os.environ) -> Path:
 
 
 def _why_not(folder: Path, uid: int) -> str:
-    """Empty when the folder is there and only this user writes into it."""
+    """Empty if the folder exists and only this user can write to it."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         info = folder.lstat()
@@ -55,7 +55,7 @@ def _why_not(folder: Path, uid: int) -> str:
 
 
 def is_own_socket(path: Path) -> bool:
-    """Whether a daemon of this user may listen there; links and other things are nobody's."""
+    """Whether it is a socket of this user; links and other files are not."""
     try:
         info = path.lstat()
     except OSError:
@@ -64,7 +64,7 @@ def is_own_socket(path: Path) -> bool:
 
 
 def create_own(path: Path) -> int:
-    """A new file with mode 0600 that takes the place of what is there. Raises RunFailed."""
+    """Replaces the file with a new one of mode 0600. Raises RunFailed."""
     try:
         path.unlink(missing_ok=True)
         return os.open(path, _NEW, 0o600)
@@ -75,7 +75,7 @@ def create_own(path: Path) -> int:
 
 
 def open_lock(path: Path) -> int:
-    """A file to lock; what is there stays. Raises RunFailed."""
+    """Opens a file for locking; its content stays. Raises RunFailed."""
     try:
         handle = os.open(
             path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600
@@ -86,7 +86,7 @@ def open_lock(path: Path) -> int:
 
 
 def read_own(path: Path) -> bytes:
-    """What a file of this user's says. Raises OSError for anything else."""
+    """The content of a file of this user. Raises OSError for anything else."""
     handle = os.open(path, _LOOK)
     with os.fdopen(handle, "rb") as file:
         info = os.fstat(handle)
@@ -96,6 +96,6 @@ def read_own(path: Path) -> bytes:
 
 
 def remove_own(path: Path) -> None:
-    """Removes a file or a link, not what it leads to; what cannot be removed stays."""
+    """Removes a file or a link, not the link's target; ignores errors."""
     with contextlib.suppress(OSError):
         path.unlink()

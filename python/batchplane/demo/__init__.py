@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pipelines between Linux hosts in namespaces."""
+"""Demos: pipelines between Linux hosts in network namespaces."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""bng.py - subscribers behind a broadband gateway: one floods, the others keep what is promised."""
+"""bng.py - subscribers behind a broadband gateway: one floods, the others keep their rates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .traffic import Load, running, sent_by_flow, shown_ms, watch
 
 TOOLS = ("ping", "iperf3")
 SERVER = "198.51.100.9"
-_SUBSCRIBERS = {"alice": 10, "bob": 20, "carol": 30, "dave": 40}  # and her or his flow
+_SUBSCRIBERS = {"alice": 10, "bob": 20, "carol": 30, "dave": 40}  # with their flows
 _FLOODER, _FLOOD_MBPS = "alice", 200
 _FIFO_BYTES = 1_000_000
 _CALL = "-Q 184"  # DSCP EF
@@ -33,7 +33,7 @@ _PICTURE = """\
 
 @dataclass(frozen=True)
 class Service:
-    """What a subscriber was promised in one direction, and what came of it."""
+    """The service that a subscriber is guaranteed in one direction, and the measured result."""
 
     subscriber: str
     sends: str
@@ -43,7 +43,7 @@ class Service:
     waits_ms: list[float]
 
     def cells(self) -> list[str]:
-        """As in the table."""
+        """The cells of the subscriber's row in the table."""
         promised, ceiling = (f"{bps / 1e6:.0f}" for bps in (self.min_bps, self.ceil_bps))
         measured = f"{self.sent_bps / 1e6:.1f}"
         p50, p95 = (shown_ms(self.waits_ms, p) for p in (0.5, 0.95))
@@ -53,7 +53,7 @@ class Service:
 def bng(out: Console) -> None:
     """Four subscribers of two sites, in both directions; then one's own download and ping.
 
-    Raises RunFailed where no namespaces can be made, and when what is shown does not work.
+    Raises RunFailed if namespaces cannot be created, or if the demo fails.
     """
     with (
         showing(out, TOOLS) as folder,
@@ -81,9 +81,9 @@ def access_hosts() -> Hosts:
 def show_at_work(
     out: Console, hosts: Hosts, gateway: Gateway, folder: Path, run_s: float
 ) -> dict[str, list[Service]]:
-    """All of it, each measurement so long; what was promised and measured, by direction."""
+    """Runs everything, each measurement for run_s; returns guarantees and results by direction."""
     found = {}
-    # Who is where must not be asked in the middle of a flood.
+    # Neighbours must be resolved before the flood.
     for name in _SUBSCRIBERS:
         answer = partial(_answers, hosts.hosts[name])
         wait_for(answer, f"waiting for {name} to reach the server")
@@ -97,7 +97,7 @@ def show_at_work(
 
 
 def loads_of(hosts: Hosts, direction: str) -> dict[str, Load]:
-    """What subscribers send, by name."""
+    """The load of each subscriber, by name."""
     return {
         name: Load(
             hosts.hosts[name],
@@ -116,7 +116,7 @@ def _answers(host: Namespace) -> bool:
 def _show_overload(
     out: Console, hosts: Hosts, client: Client, direction: str, run_s: float
 ) -> list[Service]:
-    """All subscribers at once, and each one's ping to the server."""
+    """All subscribers send at once; each one also pings the server."""
     is_download = direction == "download"
     title = f"{direction}: {_FLOODER} floods, the others use TCP"
     step(out, title, ("iperf3", "-c", SERVER, *(["-R"] if is_download else [])))
@@ -153,7 +153,7 @@ def _show_overload(
 def _show_queues(
     out: Console, hosts: Hosts, gateway: Gateway, client: Client, run_s: float
 ) -> None:
-    """One subscriber's ping beside four downloads of the same one, by the queue of that flow."""
+    """One subscriber's ping next to four downloads of her own, for each kind of queue."""
     name = "alice"
     flow, host = _SUBSCRIBERS[name], hosts.hosts[name]
     step(

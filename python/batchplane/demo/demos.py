@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""demos.py - pipelines between Linux hosts in namespaces: set up, shown at work, cleaned up."""
+"""demos.py - the demos' pipelines between Linux hosts: set up, shown at work, cleaned up."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PICTURE = f"""\
 def home_gateway(out: Console) -> None:
     """A home behind a NAT gateway, and a server in the internet that it downloads from.
 
-    Raises RunFailed where no namespaces can be made, and when what is shown does not work.
+    Raises RunFailed if namespaces cannot be created, or if the demo fails.
     """
     words = ("home_gateway", "lan=lan0", "wan=wan0")
     with (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ipsec.py - two sites with a tunnel between their gateways, and what is to be seen on the way."""
+"""ipsec.py - two sites with a tunnel between their gateways, and what the wire shows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _PARIS = _Site("paris", "10.2.0", "192.0.2.2", 4098)
 def ipsec(out: Console) -> None:
     """A download between two sites, encrypted on the way.
 
-    Raises RunFailed where no namespaces can be made, and when what is shown does not work.
+    Raises RunFailed if namespaces cannot be created, or if the demo fails.
     """
     with showing(out, TOOLS) as folder, contextlib.ExitStack() as stack:
         berlin = stack.enter_context(contextlib.closing(Hosts()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""netns.py - hosts in network namespaces around a router's, for demonstrations and tests."""
+"""netns.py - hosts in network namespaces around a router's namespace, for demos and tests."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-# Starts a command in namespaces of its own, without root.
+# Runs a command in its own namespaces, without root.
 UNSHARE = ["unshare", "--user", "--map-root-user", "--net", "--mount", "--kill-child"]
 TOOLS = ("ip", "ethtool", "nsenter", "unshare")
 
 
 def missing_for_hosts(tools: Sequence[str] = ()) -> str | None:
-    """Why no hosts can be made here that have these tools too, or None."""
+    """The reason why hosts with these tools cannot be created here, or None."""
     for tool in (*TOOLS, *tools):
         if shutil.which(tool) is None:
             return f"{tool} is not installed (make install-packages)"
@@ -28,14 +28,14 @@ def missing_for_hosts(tools: Sequence[str] = ()) -> str | None:
 
 
 class CommandFailed(AssertionError):
-    """A command that had to end well did not."""
+    """A command failed that had to succeed."""
 
 
 class Namespace:
-    """A network namespace, held by a sleeping process."""
+    """A network namespace, kept open by a sleeping process."""
 
     def __init__(self, launch: Sequence[str]) -> None:
-        # The holder says when it is inside; before that its namespaces are still ours.
+        # The holder prints a line once it is inside; before that its namespaces are still ours.
         self._holder = subprocess.Popen(
             [*launch, "sh", "-c", "echo in; exec sleep infinity"],
             stdin=subprocess.DEVNULL,
@@ -49,17 +49,18 @@ class Namespace:
         self._started: list[subprocess.Popen[Any]] = []
 
     def _inside(self) -> int:
-        """The process that is inside; with --kill-child a child of the one that we started."""
+        """The process inside the namespace; with --kill-child it is a child of the one we
+        started."""
         children = Path(f"/proc/{self._holder.pid}/task/{self._holder.pid}/children").read_text()
         return int(children.split()[0]) if children.split() else self._holder.pid
 
     def enter(self) -> list[str]:
-        """The words in front of a command that make it run here."""
+        """The command prefix that runs a command in this namespace."""
         target = f"--target={self.pid}"
         return ["nsenter", target, "--user", "--net", "--mount", "--preserve-credentials", "--"]
 
     def run(self, *command: str, is_good: bool = True, timeout_s: float = 60) -> str:
-        """Runs a command to its end; its output. Raises CommandFailed when it fails."""
+        """Runs a command to its end and returns its output. Raises CommandFailed if it fails."""
         done = subprocess.run(
             [*self.enter(), *command],
             capture_output=True,
@@ -74,7 +75,7 @@ class Namespace:
         return done.stdout + ("" if is_good else done.stderr)
 
     def script(self, *lines: str) -> str:
-        """Runs commands of a shell here, up to the first that fails; entering takes longest."""
+        """Runs shell commands here up to the first failure; one nsenter is faster than many."""
         return self.run("sh", "-ec", "\n".join(lines))
 
     def start(self, *command: str, **options: Any) -> subprocess.Popen[Any]:
@@ -90,7 +91,7 @@ class Namespace:
         return self.run("python3", "-S", "-c", code, *words, timeout_s=timeout_s)
 
     def close(self) -> None:
-        """Ends what was started here, and the namespace."""
+        """Ends all commands started here, and the namespace."""
         for process in [*self._started, self._holder]:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
@@ -101,30 +102,30 @@ class Namespace:
 
 
 def _up(device: str) -> tuple[str, str]:
-    """Commands; checksums and segments must be whole on the wire: the router is no network card."""
+    """Commands; without offloads, as the daemon needs whole checksums and segments on the wire."""
     off = f"ethtool -K {device} tx off tso off gso off gro off"
     return off, f"ip link set {device} up"
 
 
 class Hosts:
-    """A router's namespace with hosts around it, each on a veth pair of its own.
+    """A router's namespace with hosts around it, each on its own veth pair.
 
-    All of it lives in a user namespace: no root is needed, and it ends with its processes.
+    All of it is in a user namespace: it needs no root, and it ends with its processes.
     """
 
     def __init__(self, has_ipv6: bool = False, router: Namespace | None = None) -> None:
         self._has_ipv6 = has_ipv6
         self.router = Namespace(UNSHARE) if router is None else router
         self.hosts: dict[str, Namespace] = {}
-        # Names of interfaces under /sys are those of the namespace that mounted it.
+        # /sys shows the interfaces of the namespace that mounted it.
         self.router.run("mount", "-t", "sysfs", "sysfs", "/sys", is_good=False)
-        # The router's own kernel stays silent in either family: the daemon speaks.
+        # The router's own kernel must not answer in either IP version: the daemon does.
         self._disable_ipv6(self.router)
 
     def add_host(
         self, name: str, router_end: str, address: str, gateway: str, mtu_bytes: int = 1500
     ) -> Namespace:
-        """A host joined to the router's `router_end`, which gets no address: the daemon has it."""
+        """A host on the router's `router_end`, which gets no address: the daemon has it."""
         host = Namespace([*self.router.enter(), "unshare", "--net", "--mount"])
         self.hosts[name] = host
         if not self._has_ipv6:
@@ -140,7 +141,7 @@ class Hosts:
         return host
 
     def add_switch(self, device: str, ends: Sequence[str]) -> None:
-        """Joins ends of hosts in the router; `device` is its way to all of them."""
+        """Bridges the hosts' ends in the router; `device` then reaches all of them."""
         self.router.script(
             f"ip link add {device} type bridge",
             *(f"ip link set {end} master {device}" for end in ends),
@@ -148,7 +149,7 @@ class Hosts:
         )
 
     def join_router(self, device: str) -> Hosts:
-        """Another router in the same user namespace; `device` is what joins the two, on both sides.
+        """Another router in the same user namespace; `device` connects the two, on both sides.
 
         Close it first.
         """
@@ -173,6 +174,6 @@ class Hosts:
 
 
 def clean_environment(**more: str) -> dict[str, str]:
-    """Ours without what would point commands at daemons of somebody else."""
+    """Our environment without the setting that could lead commands to somebody else's daemons."""
     kept = {key: value for key, value in os.environ.items() if key != "XDG_RUNTIME_DIR"}
     return {**kept, **more}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""stage.py - what demos have in common: a gateway to speak to, a download, and words about it."""
+"""stage.py - common parts of the demos: a gateway to talk to, a download, explanations."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _PORT = 8080
 
 
 class Gateway:
-    """The daemon in the router's namespace, spoken to by the command line as any user would."""
+    """The daemon in the router's namespace, used through the command line like any user does."""
 
     def __init__(self, space: Namespace, folder: Path) -> None:
         self._space = space
         self._environment = clean_environment(BATCHPLANE_RUN_DIR=str(folder))
 
     def say(self, *words: str) -> str:
-        """Runs `batchplane WORDS` there; its output."""
+        """Runs `batchplane WORDS` there and returns its output."""
         done = subprocess.run(
             [*self._space.enter(), sys.executable, "-P", "-m", "batchplane", *words],
             capture_output=True, text=True, env=self._environment, timeout=120, check=False,
@@ -42,7 +42,7 @@ class Gateway:
 
 @contextlib.contextmanager
 def started(space: Namespace, folder: Path, *words: str) -> Iterator[Gateway]:
-    """A gateway, from `batchplane start WORDS` to its stop."""
+    """A gateway between `batchplane start WORDS` and `batchplane stop`."""
     gateway = Gateway(space, folder)
     gateway.say("start", *words)
     try:
@@ -53,9 +53,9 @@ def started(space: Namespace, folder: Path, *words: str) -> Iterator[Gateway]:
 
 @contextlib.contextmanager
 def showing(out: Console, tools: Sequence[str]) -> Iterator[Path]:
-    """A folder for a demo that needs these tools; says that all is gone when it ends well.
+    """A folder for a demo that needs these tools; at a good end it says that all is cleaned up.
 
-    Raises RunFailed where no namespaces can be made, and when what is shown does not work.
+    Raises RunFailed if namespaces cannot be created, or if the demo fails.
     """
     check_can_be_shown(tools)
     with tempfile.TemporaryDirectory(prefix="bpd") as name:
@@ -67,7 +67,7 @@ def showing(out: Console, tools: Sequence[str]) -> Iterator[Path]:
 
 
 def check_can_be_shown(tools: Sequence[str]) -> None:
-    """Raises RunFailed where no namespaces can be made, or a tool is missing."""
+    """Raises RunFailed if namespaces cannot be created, or a tool is missing."""
     reason = missing_for_hosts(tools)
     if reason is None:
         return
@@ -82,9 +82,9 @@ def check_can_be_shown(tools: Sequence[str]) -> None:
 def download(
     out: Console, client: Namespace, server: tuple[Namespace, str], folder: Path, file_mb: int
 ) -> str:
-    """Downloads a file from the server, a host with its address, and says how fast it came.
+    """Downloads a file from the server, a host with its address, and prints the throughput.
 
-    Returns the addresses that the server saw. Raises RunFailed when the file has changed.
+    Returns the addresses that the server saw. Raises RunFailed if the file has changed.
     """
     original, copy, log = folder / "file", folder / "copy", folder / "server.log"
     original.write_bytes(os.urandom(file_mb << 20))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""traffic.py - iperf3 between hosts, pings beside it, and what a tree sent meanwhile."""
+"""traffic.py - iperf3 between hosts, concurrent pings, and the bytes that a tree sent."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .stage import wait_for
 
 _FIRST_PORT = 5201
 _PING_INTERVAL_S = 0.02
-_LISTENING = "0A"  # a state, as the kernel writes it
-# What a frame takes on Ethernet besides its bytes: preamble, checksum and gap.
+_LISTENING = "0A"  # a socket state in the kernel's notation
+# Bytes of an Ethernet frame besides its own: preamble, checksum and inter-frame gap.
 ETHERNET_BYTES = 24
 
 
 @dataclass(frozen=True)
 class Load:
-    """What a host sends, or gets sent, all the time."""
+    """The traffic that a host sends or receives all the time."""
 
     host: Namespace
     is_download: bool
@@ -36,9 +36,9 @@ class Load:
     udp_mbps: int = 0  # 0: TCP
 
     def words(self, server: str, port: int) -> list[str]:
-        """The client's command, which runs until it is ended."""
+        """The client's command, which runs until it is killed."""
         udp = ["-u", "-b", f"{self.udp_mbps}M", "-l", "1400"]
-        # CUBIC fills queues, as most senders do; a machine's default may be one that does not.
+        # CUBIC fills queues, as most senders do; the machine's default may not.
         kind = udp if self.udp_mbps else ["-C", "cubic"]
         return [
             "iperf3", "-c", server, "-p", str(port), "-t", "3600",
@@ -50,7 +50,7 @@ class Load:
 def running(
     server: Namespace, address: str, loads: Sequence[Load], warm_up_s: float
 ) -> Iterator[None]:
-    """Starts all of them, lets windows open and queues fill, and ends them at last."""
+    """Starts all loads, lets TCP windows open and queues fill, and ends the loads afterwards."""
     started: list[subprocess.Popen[Any]] = []
     try:
         ports = range(_FIRST_PORT, _FIRST_PORT + len(loads))
@@ -75,32 +75,32 @@ def running(
 
 
 def _listens(host: Namespace, port: int) -> bool:
-    """By the tables of the kernel, since a connection would be the one that iperf3 serves."""
+    """Checks the kernel's tables: a test connection would be the only one that iperf3 serves."""
     tables = [Path(f"/proc/{host.pid}/net/tcp{version}") for version in ("", "6")]
     texts = [path.read_text() for path in tables if path.exists()]
     rows = [row.split() for text in texts for row in text.splitlines()]
-    # Connections of a server before may still be there, at the same port.
+    # Connections of an earlier server may still exist on the same port.
     return any(row[1].endswith(f":{port:04X}") and row[3] == _LISTENING for row in rows)
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What happened in a while: each pinging host's waits, and what each flow got."""
+    """Results of a measurement: each host's round-trip times, and the rate of each counter."""
 
     waits_ms: list[list[float]]  # sorted; empty where none was answered
-    bps: dict[int, float]  # of what was counted
+    bps: dict[int, float]  # of each counter
 
 
 def watch(
     count: Callable[[], dict[int, int]], pings: Sequence[tuple[Namespace, str]], run_s: float
 ) -> Seen:
-    """Pings from hosts, with these words, while bytes are counted."""
+    """Pings from the hosts, with these arguments, while bytes are counted."""
     with contextlib.ExitStack() as stack:
         began_s, before = time.monotonic(), count()
         running_pings = []
         for host, words in pings:
             told = stack.enter_context(tempfile.NamedTemporaryFile())
-            # Answers to the last may come late.
+            # The last answers may come late.
             pings_of_host = str(round(run_s / _PING_INTERVAL_S))
             command = ("ping", "-n", "-i", str(_PING_INTERVAL_S), "-c", pings_of_host, "-W", "5")
             running_pings.append(
@@ -109,7 +109,7 @@ def watch(
         for process, _ in running_pings:
             process.wait(run_s + 60)
         after = count()
-        # No shorter than what was counted took: a ceiling is never told to be broken by it.
+        # Not shorter than the time between the counts, so that no rate seems to exceed its ceiling.
         taken_s = time.monotonic() - began_s
         waits_ms = [_waits_ms(Path(name).read_text()) for _, name in running_pings]
     return Seen(waits_ms, {key: (after[key] - before[key]) * 8 / taken_s for key in after})
@@ -120,7 +120,7 @@ def _waits_ms(told: str) -> list[float]:
 
 
 def sent_by_flow(gateway: Client, tree: str) -> dict[int, int]:
-    """Bytes that each flow of a tree has sent, as the link counts them."""
+    """Bytes that each flow of a tree has sent, with link overhead."""
     flows = gateway.show("tables", module=tree)["flows"]
     return {
         flow["flow"]: flow["released_bytes"] + ETHERNET_BYTES * flow["released_pkts"]
@@ -129,7 +129,7 @@ def sent_by_flow(gateway: Client, tree: str) -> dict[int, int]:
 
 
 def received_bytes(host: Namespace) -> dict[int, int]:
-    """What has come in at a host's eth0, as the link counts it, under 0."""
+    """Bytes that a host's eth0 has received, with link overhead, under key 0."""
     for line in Path(f"/proc/{host.pid}/net/dev").read_text().splitlines():
         name, _, counts = line.partition(":")
         if name.strip() == "eth0":

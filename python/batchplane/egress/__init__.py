@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Packet schedulers: schedules of arrivals played through them."""
+"""Packet schedulers: plays schedules of arrivals through them."""

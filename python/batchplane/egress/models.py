@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""models.py - in virtual time: senders of TCP's kind at a queue, and trees that are always full."""
+"""models.py - in virtual time: TCP-like senders at a queue, and trees that are always full."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from ..native.loader import load_native
 
-CLASSES = 4  # of each subscriber, of weights 1 to 4
+CLASSES = 4  # of each subscriber, with weights 1 to 4
 LONGEST_BYTES = 1500
 
 
 @dataclass(frozen=True)
 class LineResult:
-    """What pings wait in the queue of a line, and how full the line is."""
+    """The waiting time of pings in a line's queue, and the line's utilisation."""
 
     ping_p50_ms: float
     ping_p95_ms: float
@@ -21,7 +21,7 @@ class LineResult:
 
 
 def line_model(queue: str, marks: bool = False, seconds: int = 20) -> LineResult:
-    """Four senders over 100 Mbit/s and 20 ms there and back; `queue`: fifo, codel or fq_codel."""
+    """Four senders over 100 Mbit/s and 20 ms round trip; `queue`: fifo, codel or fq_codel."""
     return LineResult(*load_native().egress_line_model(queue, marks, seconds))
 
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""replay.py - arrivals from a file through a packet scheduler and a link, departures into another.
+"""replay.py - plays arrivals from a file through a packet scheduler and a link, and writes the
+departures.
 
     FLOWS.csv       flow,weight,lmax_bytes      (optional: limit_pkts)
     ARRIVALS.csv    ns,flow,bytes
     DEPARTURES.csv  release_ns,flow,bytes       in the order of release
 
-A flow's name is any text. The release is when the first bit of a packet goes onto the link.
+A flow's name is any text. A packet is released when its first bit goes onto the link.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _MAX_NS = 10**18
 
 @dataclass
 class Flows:
-    """Who sends, by number."""
+    """The flows, by number."""
 
     names: list[str] = field(default_factory=list)
     weight: list[int] = field(default_factory=list)
@@ -37,7 +38,7 @@ class Flows:
 
 @dataclass
 class Arrivals:
-    """Packets in the order of their times."""
+    """Packets in order of arrival."""
 
     ns: list[int] = field(default_factory=list)
     flow: list[int] = field(default_factory=list)
@@ -46,18 +47,18 @@ class Arrivals:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What came of it."""
+    """Departures in order of release, and refused arrivals."""
 
     release_ns: list[int]
     flow: list[int]
     len_bytes: list[int]
-    refused: list[int]  # arrivals, by index
+    refused: list[int]  # indices of arrivals
 
 
 def _rows(
     path: Path, columns: tuple[str, ...], optional: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Place and fields of each row; the header says which column is which."""
+    """Position and fields of each row; the header names the columns."""
     reader = csv.reader(io.StringIO(read_text(path)))
     header = [name.strip() for name in next(reader, [])]
     missing = [name for name in columns if name not in header]
@@ -92,7 +93,7 @@ def _whole(row: dict[str, str], key: str, where: str, least: int, most: int) -> 
 
 
 def read_flows(path: Path) -> Flows:
-    """FLOWS.csv. Raises BadInput."""
+    """Reads FLOWS.csv. Raises BadInput."""
     flows = Flows()
     seen: dict[str, str] = {}
     native = load_native()
@@ -114,7 +115,7 @@ def read_flows(path: Path) -> Flows:
 
 
 def read_arrivals(path: Path, flows: Flows) -> Arrivals:
-    """ARRIVALS.csv, whose flows are those given. Raises BadInput."""
+    """Reads ARRIVALS.csv, whose flows must be in `flows`. Raises BadInput."""
     number = {name: k for k, name in enumerate(flows.names)}
     arrivals = Arrivals()
     max_pkt_bytes = load_native().EGRESS_MAX_PKT_BYTES
@@ -156,7 +157,7 @@ def replay(
 def costs_ns(
     discipline: str, flows: int, is_saturated: bool, is_mixed: bool, trials: int
 ) -> list[float]:
-    """Time to put in and take out a packet, trial by trial, on this core as it is."""
+    """Time to enqueue and dequeue a packet on the current core, one value per trial."""
     found: list[float] = load_native().egress_costs_ns(
         discipline, flows, is_saturated, is_mixed, trials
     )
@@ -164,12 +165,12 @@ def costs_ns(
 
 
 def disciplines() -> list[str]:
-    """Their names."""
+    """The names of all disciplines."""
     return list(load_native().EGRESS_DISCIPLINES)
 
 
 def rate_range_bps() -> tuple[int, int]:
-    """The least and the highest rate of a link."""
+    """The least and the greatest rate of a link."""
     native = load_native()
     return native.EGRESS_MIN_RATE_BPS, native.EGRESS_MAX_RATE_BPS
 
@@ -177,7 +178,7 @@ def rate_range_bps() -> tuple[int, int]:
 def write_departures(
     path: Path, flows: Flows, result: Replayed, write: Callable[[Path, str], None] = write_whole
 ) -> None:
-    """DEPARTURES.csv."""
+    """Writes DEPARTURES.csv."""
     lines = ["release_ns,flow,bytes"]
     quoted = [_quoted(name) for name in flows.names]
     for ns, flow, len_bytes in zip(result.release_ns, result.flow, result.len_bytes, strict=True):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""virtual.py - an arbiter in virtual time, whose rounds take time; clients flat out, measured."""
+"""virtual.py - an arbiter in virtual time with rounds that take time; clients at full rate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .replay import Arrivals, Flows
 
 @dataclass(frozen=True)
 class Passage:
-    """What came of each arrival, in the order of arrivals."""
+    """The result of each arrival, in order of arrival."""
 
     is_sent: list[bool]
     release_ns: list[int]  # by the scheduler
@@ -23,9 +23,9 @@ class Passage:
 def run_virtual(
     discipline: str, flows: Flows, clients: list[int], arrivals: Arrivals, **settings: int
 ) -> Passage:
-    """Carries arrivals through mailboxes, rounds that cost time, and a bus. Raises BadInput.
+    """Carries arrivals through mailboxes, rounds that take time, and a bus. Raises BadInput.
 
-    `clients`: whose mailbox each flow's packets come by. `settings`: those of VirtualSpec in
+    `clients`: the mailbox for each flow's packets. `settings`: those of VirtualSpec in
     src/egress/arbiter/virtual_arbiter.h, times in ns.
     """
     native = load_native()
@@ -45,7 +45,7 @@ def run_virtual(
 
 @dataclass(frozen=True)
 class FlatOut:
-    """Clients that never pause, and what is between them and the sink."""
+    """Clients that never pause, and the path between them and the sink."""
 
     way: str = "arbiter"  # lock: one lock around the scheduler; alone: nothing
     discipline: str = "qfq"
@@ -58,7 +58,7 @@ class FlatOut:
 
 
 def flat_out_mpps(what: FlatOut, run_ms: int) -> float:
-    """Million packets a second, measured: an arbiter has the last core, the others all else."""
+    """Measured throughput in Mpps: an arbiter has the last core, the clients all others."""
     cores = sorted(os.sched_getaffinity(0))
     others = (cores[:-1] or cores) if what.way == "arbiter" else cores
     rate: float = load_native().egress_flat_out(

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The papers' experiments, and those that the papers cannot make: `batchplane experiment`."""
+"""The papers' experiments, and experiments beyond the papers: `batchplane experiment`."""

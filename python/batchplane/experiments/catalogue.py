@@ -60,7 +60,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         pythia_events.EXPERIMENT_LOSS, pythia_sizes.EXPERIMENT, pythia_energy.EXPERIMENT,
     )
 }  # fmt: skip
-# The same under the name of its figure.
+# The same experiments under the names of their figures.
 _ALIASES = {"fig7": "table2"}
 
 

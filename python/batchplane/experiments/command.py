@@ -42,12 +42,12 @@ class ExperimentOptions:
     is_measured: bool | None = None  # None: each in its usual way
     jobs: int | None = None
     write: Path | None = None
-    report: Path | None = None  # None: beside the data, when all were asked for
+    report: Path | None = None  # None: beside the data, if all were requested
     as_json: bool = False
 
 
 def list_experiments(as_json: bool, out: Console) -> None:
-    """All experiments and how they can be run."""
+    """Prints all experiments and how you can run them."""
     if as_json:
         rows = [
             {"name": e.name, "title": e.title, "controllers": e.controllers, "runs": e.runs}
@@ -64,7 +64,7 @@ def list_experiments(as_json: bool, out: Console) -> None:
 def run_experiments(
     names: Sequence[str], options: ExperimentOptions, out: Console, errors: Console
 ) -> int:
-    """Runs them one after the other. Returns the exit code."""
+    """Runs experiments one after the other. Returns the exit code."""
     experiments = find(names)
     _check(options)
     chosen, left_out = choose_modes(
@@ -86,7 +86,7 @@ def run_experiments(
             runner = Runner(store, options.jobs, bar)
             run_plans(chosen, runner, note)
     except Interrupted:
-        # Here signals do again what they did before: a second one does not end the line below.
+        # The old signal handlers are back here: a second signal ends the program.
         errors.print(
             f"interrupted: {store.made} runs are kept in {store.folder}; the same command "
             "continues from there"
@@ -110,7 +110,7 @@ def run_experiments(
 
 
 def disturbed_line(runner: Runner) -> str:
-    """What to think of runs beside other programs."""
+    """A line about runs that other programs disturbed."""
     names = ", ".join(runner.disturbed[:3]) + (", .." if len(runner.disturbed) > 3 else "")
     return (
         f"other programs disturbed {len(runner.disturbed)} runs ({names}): their rates and delays "
@@ -119,7 +119,7 @@ def disturbed_line(runner: Runner) -> str:
 
 
 def _check(options: ExperimentOptions) -> None:
-    """What can be seen to fail fails before the first run."""
+    """Reports predictable errors before the first run."""
     problems = []
     if options.out.exists() and not options.out.is_dir():
         problems.append(Problem(f"'{options.out}' is not a folder", "command line", "--out"))
@@ -134,7 +134,7 @@ def _check(options: ExperimentOptions) -> None:
 
 
 def _costs_name(costs: str) -> str:
-    """Files by their whole path: processes may have other folders."""
+    """Absolute paths of files, since processes may have other working folders."""
     path = Path(costs)
     return str(path.resolve()) if path.is_file() else costs
 
@@ -180,7 +180,7 @@ def _json(done: Sequence[Done], options: ExperimentOptions) -> Any:
 
 
 def rows_table(outcome: Outcome) -> Table:
-    """The experiment's numbers."""
+    """The experiment's numbers as a table."""
     table = plain_table(*(heading for _, heading, _ in outcome.columns))
     for row in outcome.rows:
         table.add_row(*(text(row[key]) for key, _, text in outcome.columns))
@@ -188,7 +188,7 @@ def rows_table(outcome: Outcome) -> Table:
 
 
 def verdict_table(verdicts: Sequence[Verdict]) -> Table:
-    """Claims and verdicts."""
+    """Claims and verdicts as a table."""
     table = plain_table("<claim", "<paper", "<ours", "<verdict", "<why")
     for v in verdicts:
         style = _STYLES[v.verdict]

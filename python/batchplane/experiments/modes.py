@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""modes.py - which experiments of a command are measured and which are simulated.
+"""modes.py - decides which experiments of a command are measured and which are simulated.
 
-Without a word on it each runs in its usual way. `all` leaves out what cannot run as wanted; an
-experiment that was named is told.
+By default each runs in its usual way. `all` leaves out experiments that cannot run as requested;
+for an experiment given by name that is an error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..lang.load import has_pipeline
 from .catalogue import ALL
 from .common.experiment import MEASURED, SIMULATED, Experiment, Setup
 
-GIVEN = "paper"  # costs that no daemon here has
+GIVEN = "paper"  # costs that do not belong to any daemon here
 Chosen = tuple[Experiment, Setup]
 
 
@@ -26,7 +26,7 @@ def choose_modes(
     costs: str,
     is_quick: bool,
 ) -> tuple[list[Chosen], list[str]]:
-    """The experiments with their set-ups, and a line for each that is left out. Raises BadInput."""
+    """The experiments with their setups, and a line for each that is left out. Raises BadInput."""
     chosen: list[Chosen] = []
     left_out: list[str] = []
     problems: list[Problem] = []

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The pipeline language: files to canonical JSON, checked."""
+"""The pipeline language: turns files into checked canonical JSON."""

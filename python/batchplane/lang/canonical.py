@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""canonical.py - expanded data to canonical JSON, with the place of every key."""
+"""canonical.py - turns expanded data into canonical JSON, with the position of every key."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass
 class Document:
-    """A canonical pipeline and what was wrong on the way to it."""
+    """A canonical pipeline and the mistakes found while building it."""
 
     pipeline: dict[str, Any]
     problems: list[Problem] = field(default_factory=list)
-    broken_modules: set[str] = field(default_factory=set)  # were written, but cannot be used
+    broken_modules: set[str] = field(default_factory=set)  # written in the file, but unusable
     file: str = ""
     params: dict[str, Any] = field(default_factory=dict)
 
@@ -59,12 +59,12 @@ class Document:
         while key:
             if key in places:
                 return places[key]
-            # Shorter each time, whatever a key that somebody made up is written with.
+            # Each step shortens the key, so the loop ends even for made-up keys.
             key = key[: max(key.rfind("."), key.rfind("["), 0)]
         return self.file
 
     def _by_number(self, key: str) -> str:
-        """generators.load.x, as what reads traffic says it, is generators[0].params.x in a file."""
+        """Traffic errors name generators.load.x; the file has it at generators[0].params.x."""
         match = _BY_NAME.fullmatch(key)
         if match is None:
             return key
@@ -72,26 +72,26 @@ class Document:
         for i, generator in enumerate(self.pipeline.get("generators", [])):
             if generator.get("name") == match[1]:
                 return f"generators[{i}]{rest}"
-        return f"modules.{match[1]}{rest}"  # a source
+        return f"modules.{match[1]}{rest}"  # an inline source
 
     def problem(self, key: str, message: str, fix: str = "", is_warning: bool = False) -> Problem:
-        """A problem at a dotted canonical key, told with the key as the user wrote it."""
+        """A problem at a dotted canonical key, reported with the key as the user wrote it."""
         return Problem(message, self.where(key), user_key(key), fix, is_warning)
 
 
 def user_key(key: str) -> str:
-    """modules.ttl.params.x is written modules.ttl.x in a file, edges are lines of connect."""
+    """The key as written in a file: modules.ttl.x for modules.ttl.params.x, connect for edges."""
     key = re.sub(r"^edges\[\d+\](\.\w+)?$", "connect", key).replace(".params.", ".")
     return re.sub(r"^(modules\.[^.]+)\.trigger_pkts$", r"\1.trigger", key)
 
 
 def canonicalise(expanded: Expanded, kinds: Kinds | None = None) -> Document:
-    """Builds the canonical form; mistakes are collected, what is sound is kept."""
+    """Builds the canonical form; collects mistakes and keeps everything valid."""
     return _Canonicaliser(expanded, kinds or Kinds()).run()
 
 
 def parse_hop(text: str) -> tuple[str, int | str | None] | None:
-    """'lookup:3' -> ('lookup', 3); None when it is malformed."""
+    """'lookup:3' -> ('lookup', 3); None if it is malformed."""
     match = _HOP.fullmatch(text.strip())
     if match is None:
         return None
@@ -213,8 +213,8 @@ class _Canonicaliser:
             self._place_params("modules", name, model.params())
 
     def _like_measured(self) -> None:
-        """`like` of a simulated device: times and watts of one that was measured, where it has no
-        others."""
+        """Replaces `like` of simulated devices by the times and watts of a measured one; their own
+        values win."""
         for name, device in self._out.get("devices", {}).items():
             params = device.get("params", {})
             if device["kind"] != "simulated" or "like" not in params:
@@ -224,7 +224,7 @@ class _Canonicaliser:
             except BadInput as error:
                 problem = error.problems[0]
                 self._problem(("devices", name, "like"), problem.message, problem.fix)
-                # What else is wrong is told, too.
+                # So that other mistakes are reported too.
                 device["params"] = like_measured({**params, "like": measured_names()[0]})
 
     def _list(self, section: str, model_type: type[BaseModel]) -> None:
@@ -289,7 +289,7 @@ class _Canonicaliser:
         return found
 
     def _validated(self, model_type: type[M], entry: Any, path: Path) -> M | None:
-        """The entry as a model. A wrong optional key is noted and left out."""
+        """The entry as a model. A wrong optional key is reported and left out."""
         if not isinstance(entry, dict):
             self._problem(
                 path,
@@ -323,7 +323,7 @@ class _Canonicaliser:
             self._problem(where, in_words(mistake))
 
     def _normalised(self, entry: dict[str, Any], path: Path) -> dict[str, Any]:
-        """Durations with a unit become x_ns, trigger becomes trigger_pkts."""
+        """Turns durations with a unit into x_ns, and trigger into trigger_pkts."""
         kind = self._kinds.modules.get(str(entry.get("kind"))) if path[0] == "modules" else None
         result: dict[str, Any] = {}
         for key, value in entry.items():
@@ -375,7 +375,7 @@ def module_json(
     age_limit_ns: int | None,
     worker: str | None,
 ) -> dict[str, Any]:
-    """A module of the canonical form; what has its default is left out."""
+    """A module of the canonical form, without default values."""
     module: dict[str, Any] = {"kind": kind, "params": params}
     if trigger_pkts:
         module["trigger_pkts"] = trigger_pkts
@@ -431,7 +431,7 @@ def _told(value: Any) -> str:
 
 
 def in_words(mistake: Any) -> str:
-    """A pydantic mistake as people would say it."""
+    """A pydantic error in plain words."""
     kind, value, context = mistake["type"], _told(mistake["input"]), mistake.get("ctx", {})
     expected = {
         "int_type": "an integer",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""canonical_shape.py - a canonical pipeline that somebody wrote: sections and entries are what
-everything that reads them takes them for. Values are checked with those of any pipeline."""
+"""canonical_shape.py - checks the structure of canonical JSON that somebody wrote, so that its
+readers can rely on sections and entries. Values are checked as in any pipeline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PLACES = "source_map"
 
 
 def canonical_shape(given: dict[str, Any], file: str) -> dict[str, Any]:
-    """The same with nulls left out, as if they had not been written. Raises BadInput."""
+    """The same without nulls, which count as not written. Raises BadInput."""
     problems: list[Problem] = []
     pipeline = _without_nulls(given)
     for section in (*_MAPPINGS, *_LISTS):

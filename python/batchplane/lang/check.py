@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""check.py - every mistake of a pipeline at once, in the order of its file: the daemon has the
+"""check.py - reports every mistake of a pipeline at once, in file order; the daemon has the
 rules."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .canonical import Document, user_key
 
 
 def in_file_order(problems: list[Problem]) -> list[Problem]:
-    """Warnings last; what a repeat makes again and again is told once, with its number."""
+    """Sorts errors by line, then warnings; folds repeated ones as _folded() does."""
 
     def key(problem: Problem) -> tuple[bool, str, int]:
         file, _, line = problem.where.rpartition(":")
@@ -29,7 +29,7 @@ def in_file_order(problems: list[Problem]) -> list[Problem]:
 
 
 def _folded(problems: list[Problem]) -> list[Problem]:
-    """Mistakes that a repeat makes again and again are told once, with their number."""
+    """Reports a mistake once, with its count, if `repeat` produces it many times."""
     groups: dict[tuple[str, ...], list[Problem]] = {}
     for problem in dict.fromkeys(problems):
         text = [re.sub(r"\d+", "#", part) for part in (problem.key, problem.message, problem.fix)]
@@ -43,7 +43,7 @@ def _folded(problems: list[Problem]) -> list[Problem]:
 
 
 def daemon_check(document: Document, daemon: Path) -> tuple[list[Problem], dict[str, Any]]:
-    """What `batchplaned --check` finds (pool size, tables, addresses), and its plan."""
+    """The errors of `batchplaned --check` (pool size, tables, addresses), and its plan."""
     with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False) as file:
         json.dump(document.pipeline, file)
     try:
@@ -79,15 +79,15 @@ def daemon_problem(error: dict[str, Any], document: Document | None = None) -> P
 
 
 def check_all(document: Document, daemon: Path) -> tuple[list[Problem], dict[str, Any]]:
-    """What reading the file found, and what the daemon finds; its plan."""
+    """Mistakes from reading the file and from the daemon, and the daemon's plan."""
     if document.broken_modules or not document.pipeline.get("modules"):
-        return in_file_order(document.problems), {}  # the rest would follow from that
+        return in_file_order(document.problems), {}  # further errors would only follow from these
     found, plan = daemon_check(document, daemon)
     return in_file_order(document.problems + found), plan
 
 
 def raise_errors(problems: list[Problem]) -> None:
-    """Raises BadInput when there is any error; warnings pass."""
+    """Raises BadInput if there are errors; warnings pass."""
     errors = [problem for problem in problems if not problem.is_warning]
     if errors:
         raise BadInput(errors)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""device_check.py - what a pipeline says of its devices, where no daemon looks at it: before
-simulations and plans."""
+"""device_check.py - checks the devices of a pipeline without a daemon, before simulations and
+plans."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LAW = "{batch: 20us, pkt_ns: 15, byte_ns: 0.05}"
 
 
 def device_problems(document: Document) -> list[Problem]:
-    """All that the daemon would refuse, but for what is on its machine."""
+    """Everything that the daemon would reject, except what depends on its machine."""
     return list(_found(document))
 
 

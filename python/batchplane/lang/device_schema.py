@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""device_schema.py - what a pipeline says of devices: where modules run, and who decides it."""
+"""device_schema.py - the schema for devices: where modules run, and how that is decided."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""expand.py - resolves params, ${expressions} and repeat to plain data with lines."""
+"""expand.py - resolves params, ${expressions} and repeat; the result is plain data with lines."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ MAPS = ("modules", "ports", "devices")
 LISTS = ("connect", "flows", "interfaces", "workers", "generators")
 MAX_VALUES = 1_000_000
 MAX_PROBLEMS = 500
-# What the program refuses anyhow is not made up first.
+# Lists beyond these limits are not expanded: the daemon would reject them anyway.
 _MOST = {"modules": MODULES.most, "connect": EDGES.most, "flows": FLOWS.most}
 
-# Stands for a value that could not be made; its mistake is already noted.
+# A value that could not be evaluated; its error is already reported.
 _BROKEN = object()
 
 
@@ -46,7 +46,7 @@ class Expanded:
 
 
 def expand(tree: MapNode, file: str, overrides: Mapping[str, str] | None = None) -> Expanded:
-    """Expands a loaded file; mistakes are collected in the result."""
+    """Expands a loaded file; the result contains the mistakes."""
     return _Expander(file, dict(overrides or {})).run(tree)
 
 
@@ -301,7 +301,7 @@ class _Expander:
         return result
 
     def _note_values(self, count: int, line: int) -> None:
-        """Turns of a repeat count, too: one with nothing in it would never end."""
+        """Counts iterations of a repeat too: an empty one could go on for ever."""
         self._count += count
         if self._count > MAX_VALUES:
             raise BadInput(

@@ -27,7 +27,7 @@ _TOKEN = re.compile(
 
 
 class ExpressionError(ValueError):
-    """What is wrong with an expression; `fix` says what would be right."""
+    """A mistake in an expression; `fix` says how to correct it."""
 
     def __init__(self, message: str, fix: str = ""):
         super().__init__(message)
@@ -35,7 +35,7 @@ class ExpressionError(ValueError):
 
 
 def evaluate(text: str, names: Mapping[str, Scalar]) -> Scalar:
-    """Value of the expression, with `names` as its variables."""
+    """Evaluates the expression, with `names` as its variables."""
     parser = _Parser(text, names)
     value = parser.sum(0)
     if parser.kind:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""kinds.py - the module kinds and parameters, as the daemon describes them."""
+"""kinds.py - module kinds and their parameters, as the daemon describes them."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ class ModuleKind:
 
 @dataclass(frozen=True)
 class Kinds:
-    """All kinds by name; empty when the daemon is not there to ask."""
+    """All kinds by name; empty if there is no daemon program to ask."""
 
     modules: dict[str, ModuleKind] = field(default_factory=dict)
     ports: dict[str, ModuleKind] = field(default_factory=dict)
     generator: ModuleKind | None = None
-    schema: dict[str, Any] = field(default_factory=dict)  # as the daemon says it
+    schema: dict[str, Any] = field(default_factory=dict)  # as printed by the daemon
 
 
 def parse_kinds(text: str) -> Kinds:
-    """Reads what `batchplaned --modules` prints."""
+    """Parses the output of `batchplaned --modules`."""
     data = json.loads(text)
     entries = data.get("modules", data) if isinstance(data, dict) else data
     if isinstance(entries, dict):
@@ -99,7 +99,7 @@ def _parse_param(entry: dict[str, Any]) -> ParamSpec:
 
 @lru_cache(maxsize=4)
 def load_kinds(daemon: Path) -> Kinds:
-    """Asks the daemon's program which modules it has."""
+    """Asks the daemon program for its module kinds."""
     try:
         done = subprocess.run(
             [daemon, "--modules"], capture_output=True, text=True, timeout=20, check=True

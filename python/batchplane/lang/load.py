@@ -20,19 +20,19 @@ from .pipeline import Pipeline
 from .yaml_loader import load_yaml, resolve_plain
 
 SUFFIXES = (".yaml", ".yml", ".py", ".json")
-# What a name may mean in the current folder, which may be anybody's: no code.
+# The current folder may be anybody's, so names found there must not be code.
 _DATA_SUFFIXES = (".yaml", ".yml", ".json")
 
 
 def pipeline_folders() -> list[tuple[Path, tuple[str, ...]]]:
-    """Where names without a path are looked up, and files of which kinds."""
+    """The folders in which names without a path are looked up, and the suffixes allowed there."""
     here = Path(__file__).resolve()
     shipped = (here.parents[3] / "pipelines", here.parents[1] / "pipelines")
     return [(Path("pipelines"), _DATA_SUFFIXES), *((folder, SUFFIXES) for folder in shipped)]
 
 
 def pipeline_names() -> list[str]:
-    """The pipelines that can be run by name."""
+    """The names of all pipelines that can be run by name."""
     found = {
         path.stem
         for folder, suffixes in pipeline_folders()
@@ -44,7 +44,7 @@ def pipeline_names() -> list[str]:
 
 
 def find_pipeline(name: str) -> Path:
-    """The file that `name` means: a path, or a name in pipelines/."""
+    """The file for `name`: a path, or a name in pipelines/."""
     path = Path(name)
     if path.suffix in SUFFIXES or "/" in name:
         if path.is_file():
@@ -63,7 +63,7 @@ def find_pipeline(name: str) -> Path:
 
 
 def has_pipeline(name: str) -> bool:
-    """Whether the name means a file."""
+    """Whether `name` stands for a file."""
     try:
         find_pipeline(name)
     except BadInput:
@@ -79,7 +79,7 @@ def _shown(path: Path) -> Path:
 
 
 def parse_overrides(words: Sequence[str]) -> dict[str, str]:
-    """NAME=VALUE arguments as a mapping."""
+    """Turns NAME=VALUE arguments into a mapping."""
     wrong = [word for word in words if "=" not in word or word.startswith("=")]
     if wrong:
         raise BadInput([Problem(f"'{word}' is not NAME=VALUE", "command line") for word in wrong])
@@ -89,7 +89,7 @@ def parse_overrides(words: Sequence[str]) -> dict[str, str]:
 def load_pipeline(
     name: str, overrides: Mapping[str, str] | None = None, kinds: Kinds | None = None
 ) -> Document:
-    """Reads a pipeline; mistakes in its content are in the document's problems."""
+    """Reads a pipeline; mistakes in its content go into the document's problems."""
     path = find_pipeline(name)
     try:
         text = path.read_text(encoding="utf-8")

@@ -27,7 +27,7 @@ Duration = str | int | None  # '50us', or nanoseconds
 
 @dataclass(frozen=True)
 class Module:
-    """A module of one pipeline; made by Pipeline.module."""
+    """A module of a pipeline, created by Pipeline.module."""
 
     name: str
     kind: str
@@ -64,10 +64,10 @@ class Options:
     seed: int | None = None
     run_order: str | None = None
     heavy_ns: int | None = None
-    execution: str | dict[str, Any] | None = None  # "wfq", or its settings with `mode`
+    execution: str | dict[str, Any] | None = None  # "wfq", or a dictionary with `mode`
 
     def to_json(self) -> dict[str, Any]:
-        """Only what was set."""
+        """Only the settings that were given."""
         known = {
             "batch_pkts": self.batch_pkts,
             "pool_pkts": self.pool_pkts,
@@ -83,7 +83,7 @@ class Options:
 
 
 class Pipeline:
-    """Collects modules, edges, flows, ports and generators, and gives the canonical JSON."""
+    """Collects modules, edges, flows, ports and generators, and returns the canonical JSON."""
 
     def __init__(self, name: str, options: Options | None = None):
         self.name = name
@@ -115,12 +115,13 @@ class Pipeline:
         in_queue: dict[str, Any] | None = None,
         **params: Any,
     ) -> Module:
-        """Adds a module. `trigger` in packets, `age_limit` '50us' or ns; then its parameters.
+        """Adds a module. `trigger` is in packets, `age_limit` '50us' or ns; then come its
+        parameters.
 
-        `weight` and `queue_pkts` make it a unit where execution is wfq. `device`: where it runs,
-        as names or as a dictionary with `on`, `batch_pkts` and so on. `worker`: of an input, who
-        polls it; of another module, who runs it and what only it feeds; `in_queue` is of the queue
-        that then leads to it.
+        `weight` and `queue_pkts` make it a unit if execution is wfq. `device`: where it runs, as
+        names or as a dictionary with `on`, `batch_pkts` and so on. `worker`: for an input, the
+        worker that polls it; for another module, the worker that runs it and the modules that only
+        it feeds. `in_queue` describes the queue that then leads to it.
         """
         self._take_name("modules", name, self._modules)
         plain = dict(_param(key, value) for key, value in params.items())
@@ -187,7 +188,7 @@ class Pipeline:
         return name
 
     def worker(self, name: str, core: int | None = None, *, shared: bool = False) -> str:
-        """Adds a worker thread, on a core of your choice, and returns its name.
+        """Adds a worker thread, on the given core if any, and returns its name.
 
         A shared worker has no thread: the others run its tasks in turns.
         """
@@ -200,7 +201,7 @@ class Pipeline:
         return name
 
     def generator(self, name: str, port: str, *, core: int | None = None, **params: Any) -> str:
-        """Adds generated traffic into a port and returns its name."""
+        """Adds a generator that sends into a port, and returns its name."""
         entry: dict[str, Any] = {"name": name, "port": port}
         if core is not None:
             entry["core"] = core
@@ -224,7 +225,7 @@ class Pipeline:
         costs_file: str | None = None,
         **settings: float,
     ) -> None:
-        """Who sets triggers and age limits from the start on."""
+        """Sets the controller of triggers and age limits from the start."""
         self._place("controller")
         known = {
             "period_ns": _ns(period),
@@ -239,7 +240,7 @@ class Pipeline:
     def flow(
         self, name: str, path: Sequence[Module | Gate | str], *, delay_slo: Duration = None
     ) -> None:
-        """Declares a path and, with `delay_slo`, the delay that is promised on it."""
+        """Declares a path and, with `delay_slo`, its delay SLO."""
         entry: dict[str, Any] = {"name": name, "path": [_hop(step) for step in path]}
         if delay_slo is not None:
             entry["delay_slo_ns"] = _ns(delay_slo)

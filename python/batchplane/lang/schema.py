@@ -15,7 +15,7 @@ Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", ma
 
 
 def within(limit: limits.Limit) -> Any:
-    """What a field of that limit is annotated with."""
+    """The pydantic annotation of a field with that limit."""
     return Field(ge=limit.least, le=limit.most)
 
 
@@ -63,7 +63,7 @@ class ExecutionModel(Strict):
     @field_validator("backpressure", mode="before")
     @classmethod
     def _yaml_words(cls, value: object) -> object:
-        """YAML reads on and off as truth values."""
+        """YAML reads on and off as booleans."""
         return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
 
 
@@ -212,7 +212,7 @@ class GeneratorModel(_WithParams):
     core: Core | None = None
 
 
-# Who takes parts to other workers: the one setting of a controller that is a word.
+# The strategy for moving parts between workers: a controller's only setting that is a word.
 Decompose = Literal["off", "greedy", "normgreedy", "balance"]
 
 
@@ -342,7 +342,7 @@ def _or_template(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _allow_short(rule: dict[str, Any], *forms: dict[str, Any]) -> None:
-    """What is a mapping may be written as one of these, too."""
+    """Allows these short forms in addition to a mapping."""
     rule["anyOf"] = [*rule["anyOf"], *forms]
 
 

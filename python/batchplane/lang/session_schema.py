@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """session_schema.py - the shape of a mobile user's session as pydantic models, and its JSON schema.
 
-The daemon checks sessions itself, and more than a schema can say; this is for editors and for
+The daemon checks sessions itself, more strictly than a schema can; this is for editors and for
 programs that write sessions. A test compares the keys with those that the daemon knows.
 """
 
@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class SchemaOf(StrEnum):
-    """Of what there is a schema."""
+    """What `batchplane schema` can describe."""
 
     PIPELINE = "pipeline"
     SESSIONS = "sessions"
@@ -114,7 +114,7 @@ class SessionModel(_Rule):
 
 
 def session_schema() -> dict[str, Any]:
-    """JSON schema of a session. What a key means where it is missing stands in its description."""
+    """JSON schema of a session. The descriptions say what a missing key means."""
     schema = SessionModel.model_json_schema()
     for definition in [schema, *schema["$defs"].values()]:
         for rule in definition["properties"].values():

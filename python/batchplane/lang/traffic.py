@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""traffic.py - the traffic flows that generators and sources list: no more of them than they can
-make, and values of the right types, before anything counts with them."""
+"""traffic.py - checks the lists of traffic flows in generators and sources: their number and the
+types of their values, before anything computes with them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_FRAME_BYTES = 9732  # with its checksum: kMaxWireBytes of src/traffic
 
 
 def traffic_problems(document: Document) -> list[Problem]:
-    """What is wrong with the lists of traffic flows."""
+    """The mistakes in lists of traffic flows."""
     problems = []
     for key, params in _sources(document.pipeline):
         for where, message, fix in _mistakes(params):
@@ -36,7 +36,7 @@ def _sources(pipeline: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _mistakes(params: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """(key, message, remedy)."""
+    """Yields (key, message, fix)."""
     yield from _number(params, "rate_pps", "", RATE_PPS.most)
     yield from _sizes(params, "")
     flows = params.get("flows")

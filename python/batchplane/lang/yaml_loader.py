@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""yaml_loader.py - YAML text to a tree in which every key and value knows its line."""
+"""yaml_loader.py - turns YAML text into a tree in which every key and value knows its line."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ..base.problems import BadInput, Problem
 from .expression import MAX_ABS
 from .expression import Scalar as ScalarValue
 
-# An ${expression} may stand inside {flow: style}, where YAML gives braces a meaning: it is hidden
-# behind private-use characters while YAML reads the text.
+# An ${expression} may stand inside {flow: style}, where braces have a meaning in YAML: private-use
+# characters replace it while YAML parses the text.
 _TEMPLATE = re.compile(r"\$\{([^{}\n]*)\}")
 _HIDDEN = re.compile("\ue000(\\d+)\ue001")
 MAX_NODES = 500_000
-# libyaml's parser, ten times as fast, where the package was built with it.
+# libyaml's parser is ten times as fast, if PyYAML was built with it.
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
 class ScalarNode:
-    """A leaf; `is_template` when it holds ${...}."""
+    """A leaf; `is_template` if it contains ${...}."""
 
     value: ScalarValue
     line: int
@@ -33,15 +33,13 @@ class ScalarNode:
 
 @dataclass(frozen=True)
 class ListNode:
-    """A list."""
-
     items: tuple[Node, ...]
     line: int
 
 
 @dataclass(frozen=True)
 class MapNode:
-    """A mapping in the order of the file; keys are unique as written."""
+    """A mapping in file order; keys are unique as written."""
 
     items: tuple[tuple[ScalarNode, Node], ...]
     line: int
@@ -51,7 +49,7 @@ Node = ScalarNode | ListNode | MapNode
 
 
 def load_yaml(text: str, file: str, what: str = "a pipeline", min_key: str = "modules") -> MapNode:
-    """The file's top mapping. Raises BadInput with the line of each mistake."""
+    """The file's top-level mapping. Raises BadInput with the line of each mistake."""
     if "\ue000" in text or "\ue001" in text:
         raise BadInput(Problem("the file holds characters of the private use area", file))
     templates: list[str] = []
@@ -104,7 +102,7 @@ def resolve_plain(text: str) -> ScalarValue:
 
 
 def fits(value: ScalarValue) -> bool:
-    """Whether it is no number that what reads pipelines cannot hold."""
+    """Whether readers of pipelines can represent the number; true for other values."""
     if isinstance(value, int):
         return -MAX_ABS <= value < MAX_ABS
     return not isinstance(value, float) or math.isfinite(value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""yaml_writer.py - canonical JSON back to a pipeline file that people can read and start from."""
+"""yaml_writer.py - turns canonical JSON back into a pipeline file for people."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _module(module: dict[str, Any]) -> dict[str, Any]:
 
 
 def _durations(entry: dict[str, Any], is_own: bool = False) -> dict[str, Any]:
-    """x_ns: 5000 as x: 5us; parameters keep x_ns: 5us so that no other parameter can be meant."""
+    """Turns x_ns: 5000 into x: 5us; parameters keep x_ns: 5us, so that they stay unambiguous."""
     result = {}
     for key, value in entry.items():
         if (
@@ -95,7 +95,7 @@ def _durations(entry: dict[str, Any], is_own: bool = False) -> dict[str, Any]:
 
 
 def _connect(edges: list[dict[str, Any]]) -> list[str]:
-    """Edges as chains: one goes on while the next edge begins where it ended."""
+    """Joins edges to chains: an edge extends the chain if it starts where the chain ends."""
     chains: list[str] = []
     end = None
     for edge in edges:
@@ -118,7 +118,7 @@ def _list(section: str, entries: list[Any]) -> list[str]:
 
 
 def _entry(start: str, value: Any) -> list[str]:
-    """One line when it is short; else a line for each key or element."""
+    """One line if it is short; else a line for each key or element."""
     line = f"{start} {_flow(value)}"
     if len(line) <= _LINE_LENGTH or not value or not isinstance(value, (dict, list)):
         return [line]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""check.py - the rules of pipelines without a daemon: before a simulation, in microseconds."""
+"""check.py - checks a pipeline's rules without a daemon, in microseconds, before a simulation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .loader import load_native
 
 
 def check_document(document: Document, kinds: Kinds) -> list[Problem]:
-    """All problems but those that modules see only when they are made, in the order of the file."""
+    """All problems in file order, except those that only constructing the modules can find."""
     problems = [*document.problems, *traffic_problems(document)]
     if not document.broken_modules:
         pipeline = {key: value for key, value in document.pipeline.items() if key != "source_map"}

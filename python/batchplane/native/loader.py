@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """loader.py - finds and loads the extension `_native`: the simulator and the controllers in C++.
 
-A wheel brings it along; in a source tree `tools/build.sh run native` puts it into build/python.
+A wheel contains it; in a source tree `tools/build.sh run native` puts it into build/python.
 """
 
 from __future__ import annotations
@@ -24,58 +24,58 @@ class NativeSimulation(Protocol):
     """One simulated pipeline; docs/simulator.md describes the data."""
 
     now_ns: int
-    graph_number: int  # how often parts have moved: each time the model is another
-    unreplayed_pkts: int  # of captures: what no worker has taken yet
+    graph_number: int  # counts moves of parts: each changes the model
+    unreplayed_pkts: int  # packets of captures that no worker has taken yet
 
     def run_until(self, t_ns: int) -> None:
-        """Goes on to this virtual time."""
+        """Runs until this virtual time."""
 
     def drain(self) -> None:
-        """Lets what is inside leave, without waiting for any limit."""
+        """Lets all packets inside leave, without waiting for age limits."""
 
     def model(self) -> dict[str, Any]:
         """The graph as controllers see it."""
 
     def show(self, what: str) -> Any:
-        """What a daemon answers to `show`."""
+        """A daemon's answer to `show`."""
 
     def set_controller(self, name: str, settings: dict[str, Any]) -> None:
-        """Chooses who decides in step()."""
+        """Chooses the controller that decides in step()."""
 
     def step(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The period since the last step, and the controller's decision, which is in force now."""
+        """The period since the last step, and the controller's decision, which is now in force."""
 
     def period(self) -> dict[str, Any]:
-        """The period since the last one, for a controller elsewhere."""
+        """The period since the last one, for an external controller."""
 
     def apply(self, decision: dict[str, Any]) -> None:
-        """Puts a decision into force, all of it or nothing."""
+        """Applies a decision, all of it or nothing."""
 
     def move(self, parts: dict[str, str]) -> None:
         """Moves parts to workers: {module: worker}, all of them or none."""
 
     def edit(self, changes: Mapping[str, Any]) -> None:
-        """Changes buffers, promises, generators, costs; stops workers."""
+        """Changes buffers, SLOs, generators and costs; stops workers."""
 
     def record(self, packets: int = 0, firings: int = 0) -> None:
-        """From now on keeps the ways of so many packets, and so many firings."""
+        """Records the paths of the next `packets` packets and the next `firings` firings."""
 
     def rest_recorder(self) -> None:
-        """Once a period: ends recording when everything wanted is there."""
+        """Call once per period: ends recording when everything requested is there."""
 
     def recorded(self) -> dict[str, dict[str, Any]]:
-        """What was kept, as columns."""
+        """The recorded data, as columns."""
 
 
 class NativePlanner(Protocol):
-    """Plans of one specification; docs/planning.md describes what they hold."""
+    """Plans for one specification; docs/planning.md describes their content."""
 
     def plan(self, request: dict[str, Any]) -> dict[str, Any]:
         """One plan: controller, settings, slo_ns by flow, merged {module, gate}."""
 
 
 def extension_path(env: Mapping[str, str] = os.environ) -> Path | None:
-    """Its file: $BATCHPLANE_NATIVE, beside this package, or in the tree's build folder."""
+    """The extension's file: $BATCHPLANE_NATIVE, in this package, or in the tree's build folder."""
     given = env.get("BATCHPLANE_NATIVE")
     if given:
         return Path(given)
@@ -90,7 +90,7 @@ def extension_path(env: Mapping[str, str] = os.environ) -> Path | None:
 
 @lru_cache(maxsize=1)
 def load_native() -> Any:
-    """The extension module. Raises RunFailed with what to do when there is none."""
+    """The extension module. Raises RunFailed with the fix if there is none."""
     path = extension_path()
     if path is None:
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -122,7 +122,7 @@ def make_simulation(spec: dict[str, Any]) -> NativeSimulation:
 
 
 def make_planner(spec: dict[str, Any]) -> NativePlanner:
-    """Plans of what a simulation would be made of. Raises BadInput."""
+    """A planner for the specification of a simulation. Raises BadInput."""
     native = load_native()
     try:
         planner: NativePlanner = native.Planner(spec)
@@ -132,13 +132,13 @@ def make_planner(spec: dict[str, Any]) -> NativePlanner:
 
 
 def first_mistake(error: Exception, file: str) -> BadInput:
-    """Of those that the extension found, for input that stands in no pipeline file."""
+    """The first mistake that the extension found, for input outside a pipeline file."""
     message, where, fix = (str(part) for part in error.args[0][0])
     return BadInput(Problem(message, file, where, fix))
 
 
 def config_problems(error: Exception, spec: dict[str, Any]) -> list[Problem]:
-    """The mistakes that the extension found, at their places in the pipeline file."""
+    """The mistakes that the extension found, at their positions in the pipeline file."""
     from ..lang.canonical import Document, user_key
 
     document = Document(spec, file=str(spec.get("name", "")))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which applications run on which devices: problems, plans, and what comes of them."""
+"""Which applications run on which devices: problems, plans and their results."""

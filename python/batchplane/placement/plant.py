@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""plant.py - applications on devices in virtual time: who decides, and what comes of it."""
+"""plant.py - runs applications on devices in virtual time, with a placement policy."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from ..native.loader import load_native
 STANDINS = Path(__file__).with_name("standins.json")
 PERIOD_S = 0.1
 USUAL_EFFORT = 250_000
-# Nobody waits for a plan that says what devices could do.
+# For plans that show what devices could do; their search may take long.
 LONG_EFFORT = 20 * USUAL_EFFORT
 
 
 @dataclass(frozen=True)
 class App:
-    """One application: its traffic at the start, what it may take, and what it is placed for."""
+    """An application: its initial traffic, its delay budget and its policy."""
 
     name: str
     rate_pps: float
     pkt_bytes: float = 512
     budget_ms: float = 5
     policy: str = "power"
-    law: str = ""  # of which application of the stand-ins; empty: of its name
+    law: str = ""  # the application whose stand-in law it has; empty: its own name's
 
     def with_rate(self, rate_pps: float) -> App:
-        """The same with other traffic."""
+        """The same application with another rate."""
         return App(self.name, rate_pps, self.pkt_bytes, self.budget_ms, self.policy, self.law)
 
 
 @dataclass(frozen=True)
 class Load:
-    """Applications, what happens to them, and for how long."""
+    """Applications, changes to them, and the duration."""
 
     apps: Sequence[App]
     seconds: float
@@ -49,12 +49,12 @@ class Load:
 
 @dataclass
 class Course:
-    """One run, a period after the other."""
+    """One run, period by period."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
 
     def sum(self, key: str, app: str = "", first: int = 0, last: int | None = None) -> float:
-        """Of all applications, or one, over periods [first, last)."""
+        """The sum over all applications, or one, over periods [first, last)."""
         return float(
             sum(
                 values[key]
@@ -65,12 +65,12 @@ class Course:
         )
 
     def served(self, first: int = 0, last: int | None = None) -> float:
-        """The part of the offered packets that came out of a device."""
+        """The fraction of the offered packets that came out of a device."""
         offered = self.sum("offered_pkts", first=first, last=last)
         return self.sum("served_pkts", first=first, last=last) / max(1.0, offered)
 
     def late(self, first: int = 0, last: int | None = None) -> float:
-        """The part of the served packets that took longer than their budget."""
+        """The fraction of the served packets that exceeded their budget."""
         served = self.sum("served_pkts", first=first, last=last)
         return self.sum("late_pkts", first=first, last=last) / max(1.0, served)
 
@@ -80,25 +80,25 @@ class Course:
         return float(sum(row["joules"] for row in rows)) / (PERIOD_S * max(1, len(rows)))
 
     def delay_ms(self, app: str, first: int = 0, last: int | None = None) -> float:
-        """The mean delay of what was served."""
+        """The mean delay of the served packets."""
         served = self.sum("served_pkts", app, first, last)
         return self.sum("delay_sum_ns", app, first, last) / max(1.0, served) / 1e6
 
     def places(self, period: int) -> dict[str, str]:
-        """By application, the devices in use."""
+        """The devices in use, by application."""
         plan = self.rows[period]["plan"]
         return {app: "+".join(sorted(places)) or "none" for app, places in plan.items()}
 
 
 @lru_cache(maxsize=1)
 def standins() -> dict[str, Any]:
-    """Laws and watts of three devices that are not here."""
+    """Laws and watts of three devices that this machine need not have."""
     loaded: dict[str, Any] = json.loads(STANDINS.read_text(encoding="utf-8"))
     return loaded
 
 
 def problem_of(load: Load, *, interferes: bool = True) -> dict[str, Any]:
-    """The problem as the extension takes it."""
+    """The problem in the form of the extension."""
     data = standins()
     kinds = {name: name.rstrip("0123456789") for name in load.devices}  # dgpu2 is another dgpu
     apps = {}
@@ -125,7 +125,7 @@ def problem_of(load: Load, *, interferes: bool = True) -> dict[str, Any]:
 
 
 def run(load: Load, chooser: str) -> Course:
-    """Somebody decides (src/placement/choosers.h), who knows laws, not who slows whom.
+    """Runs a chooser (src/placement/choosers.h), which knows laws but no slow-downs of devices.
 
     Raises BadInput.
     """
@@ -145,7 +145,7 @@ def run(load: Load, chooser: str) -> Course:
 
 
 def solve(load: Load, effort: int = USUAL_EFFORT) -> dict[str, Any]:
-    """The best plan for the rates at the start, who slows whom included, and what it comes to.
+    """The best plan for the initial rates, with slow-downs taken into account, and its results.
 
     `effort`: of the search, as in src/placement/solve.h.
     """
@@ -154,7 +154,7 @@ def solve(load: Load, effort: int = USUAL_EFFORT) -> dict[str, Any]:
 
 
 def capacity_pps(load: Load) -> float:
-    """As much of this mix as all devices together can serve in time, packets a second."""
+    """The most packets a second of this mix that all devices together can serve in time."""
     total = sum(app.rate_pps for app in load.apps)
     low, high = 0.0, 1e9
     for _ in range(30):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a pipeline will carry, before anything runs."""
+"""Predicts what a pipeline will carry, before anything runs."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""branches.py - which branches a pipeline could do with one less of."""
+"""branches.py - finds branches that a pipeline could merge with another one."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ MAX_BRANCHES = 4
 
 @dataclass(frozen=True)
 class Branch:
-    """One gate of a splitter, and how many there are with it."""
+    """A gate of a splitter, and the number of its gates with traffic."""
 
     splitter: str
     gate: int
-    first: str  # the module behind it
+    first: str  # the module behind the gate
     siblings: int  # gates with traffic, this one included
 
     def as_json(self) -> dict[str, Any]:
-        """For `--json`."""
         return {
             "splitter": self.splitter,
             "gate": self.gate,
@@ -40,7 +39,7 @@ def branches_of(spec: Mapping[str, Any], plan: Mapping[str, Any]) -> list[Branch
             gates[edge["from"]][int(edge["gate"])] = edge["to"]
     found = []
     for splitter, targets in gates.items():
-        # Where all branches meet at once, or only ends follow, no batch is gained.
+        # If all branches meet at once, or end at once, merging two gains no larger batches.
         pays = any(is_controlled[to] for to in targets.values())
         if len(set(targets.values())) < 2 or not pays or share[splitter] <= 0:
             continue
@@ -49,6 +48,6 @@ def branches_of(spec: Mapping[str, Any], plan: Mapping[str, Any]) -> list[Branch
     found.sort(key=lambda branch: -share[branch.splitter])
     kept: dict[tuple[int, float], Branch] = {}
     for branch in found:
-        # Splitters that are alike gain alike.
+        # Similar splitters gain the same: one of them is enough.
         kept.setdefault((branch.siblings, round(share[branch.splitter], 2)), branch)
     return list(kept.values())[:MAX_BRANCHES]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""device_case.py - a pipeline as a question to placement: modules, rates, devices, laws."""
+"""device_case.py - turns a pipeline into a placement problem: modules, rates, devices, laws."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def stage_names(pipeline: Mapping[str, Any]) -> list[str]:
 def devices_of(
     pipeline: Mapping[str, Any], profile: DeviceProfile | None
 ) -> dict[str, dict[str, Any]]:
-    """As the pipeline declares them; without any, what was measured, and a thread at least."""
+    """The pipeline's devices; without any, the measured ones, or at least a thread."""
     declared = pipeline.get("devices", {})
     if declared:
         return {str(name): dict(device) for name, device in declared.items()}
@@ -47,7 +47,7 @@ def devices_of(
 
 
 def _declared_w(profile: DeviceProfile | None, device: str) -> float:
-    """What it was said to draw at work, when it was measured."""
+    """The device's active power that was declared when the profile was measured."""
     rows = profile.devices if profile is not None else ()
     return next(
         (
@@ -69,8 +69,8 @@ def make_case(
     costs: CostsFile,
     are_own_costs: bool,
 ) -> tuple[DeviceCase, list[str]]:
-    """The question, and what has to be said of it. `shares`: of the offered packets, by module;
-    `pkt_bytes`: by module; `are_own_costs`: they were measured for this pipeline."""
+    """The problem, and remarks about it. `shares`: of the offered packets, by module; `pkt_bytes`:
+    by module; `are_own_costs`: they were measured for this pipeline."""
     placement = pipeline.get("placement") or {}
     devices = devices_of(pipeline, profile)
     names = stage_names(pipeline)
@@ -106,7 +106,7 @@ def make_case(
 
 
 def _cost(pipeline: Mapping[str, Any], name: str, costs: CostsFile) -> tuple[BatchLaw, str] | None:
-    """Of the module on its worker, and where that comes from."""
+    """The law of a module on its worker, and its origin."""
     alone = {**pipeline, "modules": {name: pipeline["modules"][name]}}
     try:
         law = resolve(alone, costs).modules[name]
@@ -147,7 +147,7 @@ def _app(
 def _beside(
     case: DeviceCase, devices: Mapping[str, Mapping[str, Any]], profile: DeviceProfile | None
 ) -> list[dict[str, Any]]:
-    """What was measured side by side, for modules of those kinds."""
+    """The slow-downs that were measured side by side, for modules of those kinds."""
     if profile is None:
         return []
     places = {d.name: (d.kind, devices.get(d.name, {}).get("params", {})) for d in case.devices}
@@ -165,7 +165,7 @@ def _beside(
 
 
 def require_stages(pipeline: Mapping[str, Any], file: str) -> None:
-    """Raises BadInput where no module can run on a device."""
+    """Raises BadInput if no module can run on a device."""
     if not stage_names(pipeline):
         fix = f"only {', '.join(KINDS)} can run on one"
         raise BadInput(Problem("no module has a device", file, "modules", fix))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""device_text.py - what sets of devices would carry, as text."""
+"""device_text.py - the capacity of each set of devices, as text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_ROWS = 63
 
 @dataclass
 class DeviceReport:
-    """Everything that `batchplane plan --devices` tells."""
+    """Everything that `batchplane plan --devices` reports."""
 
     name: str
     case: DeviceCase
@@ -30,7 +30,6 @@ class DeviceReport:
     warnings: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """For `--json`."""
         return {
             "label": "planned", "watts_label": "modelled", "pipeline": self.name,
             "laws_from": self.origin, "offered_pps": offered_pps(self.case),
@@ -49,7 +48,7 @@ class DeviceReport:
 
 
 def render_report(report: DeviceReport) -> RenderableType:
-    """The head, the table of sets, what a card would buy, laws."""
+    """The heading, the table of sets, the gain of each simulated card, and the laws."""
     case = report.case
     told: list[RenderableType] = [
         Text(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""devices.py - what a pipeline's modules would do on each set of its devices: rates, delays, watts.
+"""devices.py - what a pipeline's modules would do on each set of devices: rates, delays, watts.
 
-The plans are those of placement (src/placement). It does not count what the worker spends that
-hands packets over: that is added here.
+The plans come from placement (src/placement). It ignores the time in which the worker hands packets
+over: that is added here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..costs.devices import INLINE, SIMULATED
 from ..native.loader import load_native
 
 POLICIES = ("throughput", "latency", "power")
-# As the daemon's placement has them (src/app/control/placement_loop.cc).
+# The same values as in the daemon's placement (src/app/control/placement_loop.cc).
 BUDGET_SHARE = 0.5
 UNPROMISED_NS = 1e6
 USUAL_UTILISATION = 0.9
@@ -30,23 +30,23 @@ Solve = Callable[[dict[str, Any], int], dict[str, Any]]
 
 @dataclass(frozen=True)
 class PlacedApp:
-    """A module with devices, and what comes to it."""
+    """A module that can run on devices, and its traffic."""
 
     name: str
     kind: str
     rate_pps: float
     pkt_bytes: float
     budget_ns: float
-    slo_ns: float  # the tightest on its way; 0: none
+    slo_ns: float  # the tightest on its path; 0: none
     on: tuple[str, ...]
     max_batch_pkts: int
     value: float = 1.0
-    policy: str = ""  # its own, whatever is asked for the others
+    policy: str = ""  # its own, which overrides the one for the others
 
 
 @dataclass(frozen=True)
 class PlacedDevice:
-    """One of the devices, or the worker."""
+    """A device, or the worker."""
 
     name: str
     kind: str
@@ -57,7 +57,7 @@ class PlacedDevice:
 
 @dataclass
 class DeviceCase:
-    """Everything that is asked of placement."""
+    """The whole placement problem."""
 
     apps: list[PlacedApp]
     devices: list[PlacedDevice]
@@ -67,7 +67,7 @@ class DeviceCase:
     watt_cap: float = 0.0
 
     def problem(self, names: Sequence[str], policy: str, scale: float = 1.0) -> dict[str, Any]:
-        """As the extension takes it: with these devices alone, at so many times the rates."""
+        """The problem in the form of the extension, for these devices and with scaled rates."""
         devices = [device for device in self.devices if device.name in names]
         stretch = USUAL_UTILISATION / max(0.01, self.inline_share)
         apps = {}
@@ -109,7 +109,7 @@ class DeviceCase:
     def worker_share(
         self, plan: Mapping[str, Any], outcome: Mapping[str, Any], scale: float
     ) -> float:
-        """Of the worker's time: modules that run there, and packets that are handed over."""
+        """The share of the worker's time: modules that run there, and packets handed over."""
         stretch = USUAL_UTILISATION / max(0.01, self.inline_share)
         busy = float(outcome["utilisation"].get(INLINE, 0.0)) / stretch
         for app in self.apps:
@@ -127,22 +127,21 @@ class SetRow:
 
     devices: tuple[str, ...]
     policy: str
-    carries_pps: float  # of everything that these modules are offered, whatever the policy
+    carries_pps: float  # of all packets offered to these modules, whatever the policy
     is_worker_bound: bool
     served: float
-    worst_delay: float  # over the SLO
+    worst_delay: float  # relative to the SLO
     watts: float
     worker_share: float
     plan: dict[str, Any]
     outcome: dict[str, Any]
 
     def as_json(self) -> dict[str, Any]:
-        """For `--json`."""
         return {key: getattr(self, key) for key in self.__dataclass_fields__}
 
 
 def sets_of(case: DeviceCase) -> Iterator[tuple[str, ...]]:
-    """All sets that are good for something, small ones first."""
+    """All sets of devices that some module can use, small ones first."""
     used = [
         d.name
         for d in case.devices
@@ -158,7 +157,7 @@ def plan_sets(case: DeviceCase, solve: Solve | None = None) -> list[SetRow]:
     rows = []
     most: dict[frozenset[str], tuple[float, bool]] = {}
     for names in sets_of(case):
-        # A search that has an end may find less for more devices: then some stay idle.
+        # A search with an effort limit may find less for more devices: then some stay idle.
         within = [known for fewer, known in most.items() if fewer < set(names)]
         carries, is_bound = max([carried(case, names, find), *within])
         most[frozenset(names)] = carries, is_bound
@@ -170,12 +169,12 @@ def plan_sets(case: DeviceCase, solve: Solve | None = None) -> list[SetRow]:
 
 
 def offered_pps(case: DeviceCase) -> float:
-    """What comes to all of the modules together: a packet counts at each that it passes."""
+    """The packet rate offered to all modules together; a packet counts at each module it passes."""
     return sum(app.rate_pps for app in case.apps)
 
 
 def carried(case: DeviceCase, names: Sequence[str], find: Solve) -> tuple[float, bool]:
-    """The most of this mix that is served in time, and whether it is the worker that ends it."""
+    """The most of this mix that is served in time, and whether the worker is the bottleneck."""
     offered = offered_pps(case)
     if offered <= 0 or len(case.problem(names, "throughput")["apps"]) < len(case.apps):
         return 0.0, False
@@ -228,7 +227,7 @@ def _row(
 
 
 def bought(case: DeviceCase, rows: Sequence[SetRow]) -> list[dict[str, Any]]:
-    """What each device that is simulated adds to all that is not."""
+    """What each simulated device adds to all real ones."""
     real = tuple(d.name for d in case.devices if d.kind != SIMULATED)
     by_set = {(frozenset(row.devices), row.policy): row for row in rows}
     told = []
@@ -258,13 +257,13 @@ def _used(rows: Sequence[SetRow], names: Sequence[str]) -> frozenset[str]:
 
 
 def at_rate(case: DeviceCase, factor: float) -> DeviceCase:
-    """The same mix, so many times as much."""
+    """The same mix at `factor` times the rates."""
     apps = [replace(app, rate_pps=app.rate_pps * factor) for app in case.apps]
     return replace(case, apps=apps)
 
 
 def too_many(case: DeviceCase) -> str:
-    """Why placement cannot take it; empty: it can."""
+    """Why the problem is too large for placement; empty if it is not."""
     if len(case.devices) > _MOST_DEVICES:
         return f"placement knows {_MOST_DEVICES} devices at most, `inline` among them"
     return "placement knows 8 modules with devices at most" if len(case.apps) > 8 else ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""knobs.py - a pipeline made of what matters most to batching, where nothing else is known:
+"""knobs.py - makes a pipeline from what matters most to batching, if nothing else is known:
 branches, batchiness and burstiness.
 """
 
@@ -15,15 +15,15 @@ from ..lang.canonical import Document
 from ..sim.prepare import Inputs, duration_ns
 from ..sim.spec import Machine, build_spec, with_profiled_loop
 
-DEFAULT_BATCHINESS = 0.3  # the papers' network functions lie around 0.2 to 0.3
+DEFAULT_BATCHINESS = 0.3  # the papers' network functions have about 0.2 to 0.3
 DEFAULT_WORK_NS = 500
 _TRACE_PKTS = 1 << 15
-_SPACING_NS = 100  # any will do: a plan asks what follows what
+_SPACING_NS = 100  # any value: a plan depends only on the order of packets
 
 
 @dataclass(frozen=True)
 class Knobs:
-    """As given on the command line; None: not given."""
+    """The options of the command line; None: not given."""
 
     branches: int | None = None
     batchiness: float | None = None
@@ -32,11 +32,11 @@ class Knobs:
 
     @property
     def is_given(self) -> bool:
-        """Whether they stand for a pipeline."""
+        """Whether the options describe a pipeline."""
         return self.branches is not None
 
     def check(self, pipeline: str | None) -> None:
-        """They stand for a pipeline, or are not there. Raises BadInput."""
+        """Raises BadInput unless the options describe a pipeline, or none is given."""
         others = {"--batchiness": self.batchiness, "--burst": self.burst, "--work": self.work}
         given = [option for option, value in others.items() if value is not None]
         if self.is_given and pipeline is not None:
@@ -63,7 +63,7 @@ class Knobs:
 
 
 def knob_inputs(knobs: Knobs) -> tuple[Inputs, dict[str, Any]]:
-    """The pipeline, and what was assumed in words. Raises BadInput."""
+    """The pipeline, and the assumptions in words. Raises BadInput."""
     branches = knobs.branches or 1
     batchiness = DEFAULT_BATCHINESS if knobs.batchiness is None else knobs.batchiness
     burst = 1.0 if knobs.burst is None else knobs.burst
@@ -96,8 +96,8 @@ def knob_inputs(knobs: Knobs) -> tuple[Inputs, dict[str, Any]]:
 
 
 def train_of_flows(n_flows: int, burst_pkts: float, n_pkts: int = _TRACE_PKTS) -> list[int]:
-    """Flows of packets in a row: runs of one flow have that mean length, each followed by another
-    flow, all alike. The same every time.
+    """The flow of each packet: runs of one flow have mean length `burst_pkts`, and a different flow
+    follows each run. All flows are equally likely. Deterministic.
     """
     rng = random.Random(n_flows)
     if n_flows == 1:
@@ -142,5 +142,5 @@ def _pipeline(branches: int, batchiness: float, work_ns: int) -> dict[str, Any]:
 
 
 def flows_of(n: int) -> list[dict[str, Any]]:
-    """The generator's traffic flows: one a branch."""
+    """The generator's traffic flows: one for each branch."""
     return [{"name": f"flow_{i}"} for i in range(n)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""planning.py - what a pipeline will carry at given SLOs, before anything runs.
+"""planning.py - predicts what a pipeline will carry at given SLOs, before anything runs.
 
 plans = Planner(inputs)                      # inputs as for a simulation
 plans.plan(slo_ns={"flow_0": 100_000})       # one plan, as docs/planning.md describes it
@@ -18,26 +18,26 @@ from .branches import Branch, branches_of
 
 OPTIMAL = "optimal"
 BASELINES = ("null", "max")
-# Parts of the SLOs asked for at which the plan is made again.
+# Multiples of the given SLOs for which further plans are made.
 NEAR_FACTORS = (0.5, 0.8, 1.25, 2.0)
 CURVE_FACTORS = tuple(2 ** (i / 3) for i in range(-7, 8))
 _MAX_FACTOR = 1024.0
 _SEARCH_STEPS = 7
 _INHERENT = "inherent"
-# When more of the batches than this leave by age, little moves the rate a lot.
+# If more batches than this leave by age, small changes move the rate a lot.
 UNCERTAIN_AGED_SHARE = 0.5
-_BETTER = 1.02  # of a rate, that is worth telling
+_BETTER = 1.02  # a rate this much higher is worth reporting
 
 PlanRow = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Cores:
-    """How many cores an offered rate needs when each runs the whole pipeline: an estimate."""
+    """An estimate of the cores that an offered rate needs if each runs the whole pipeline."""
 
     offered_pps: float
     cores: int
-    load: float  # of each of them
+    load: float  # of each core
 
     def as_json(self) -> dict[str, Any]:
         """For `--json`."""
@@ -51,7 +51,7 @@ class Cores:
 
 @dataclass
 class Report:
-    """Everything that `batchplane plan` tells."""
+    """Everything that `batchplane plan` reports."""
 
     name: str
     origin: str
@@ -62,18 +62,17 @@ class Report:
     near: list[tuple[float, PlanRow]] = field(default_factory=list)  # by factor of the SLOs
     branches: list[tuple[Branch, PlanRow]] = field(default_factory=list)
     cores: Cores | None = None
-    min_factor: float | None = None  # of the SLOs, where these cannot be kept
+    min_factor: float | None = None  # of the SLOs, if they cannot be met
     curve: list[tuple[float, PlanRow]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    assumed: dict[str, Any] = field(default_factory=dict)  # what was given in place of a pipeline
+    assumed: dict[str, Any] = field(default_factory=dict)  # options that replace a pipeline
 
     @property
     def missed(self) -> list[PlanRow]:
-        """Flows whose SLO no triggers keep at full load."""
+        """Flows whose SLO no triggers can meet at full load."""
         return missed_flows(self.plan)
 
     def as_json(self) -> dict[str, Any]:
-        """For `--json`."""
 
         def points(rows: Sequence[tuple[float, PlanRow]]) -> list[dict[str, Any]]:
             return [
@@ -112,7 +111,7 @@ class Report:
 
 
 def missed_flows(plan: PlanRow) -> list[PlanRow]:
-    """Flows of a plan whose SLO is not kept at full load."""
+    """Flows of a plan whose SLO is not met at full load."""
     return [
         flow
         for flow in plan["flows"]
@@ -122,9 +121,9 @@ def missed_flows(plan: PlanRow) -> list[PlanRow]:
 
 
 def keeps(plan: PlanRow, factor: float) -> bool:
-    """Whether a plan that does not look at SLOs keeps those that are so many times as long."""
+    """Whether a plan that ignores SLOs meets them when they are `factor` times as long."""
     return not any(
-        # Of other SLOs the percentile alone is known.
+        # For other factors only the percentile is known.
         (flow["is_broken"] if factor == 1 else flow["measured_ns"] > factor * flow["slo_ns"])
         for flow in plan["flows"]
         if flow["slo_ns"] and flow["share"] > 0
@@ -132,7 +131,7 @@ def keeps(plan: PlanRow, factor: float) -> bool:
 
 
 class Planner:
-    """Plans of one pipeline under one traffic with one set of costs."""
+    """Makes plans of one pipeline with one traffic and one set of costs."""
 
     def __init__(self, inputs: Inputs, settings: Mapping[str, Any] | None = None):
         self.inputs = inputs
@@ -141,7 +140,7 @@ class Planner:
 
     @property
     def percentile(self) -> float:
-        """Of delays, that SLOs are about."""
+        """The percentile of delays that SLOs refer to."""
         return float(self._settings.get("percentile", 0.95))
 
     def plan(
@@ -150,7 +149,7 @@ class Planner:
         controller: str = OPTIMAL,
         less: Branch | None = None,
     ) -> PlanRow:
-        """One plan; SLOs that are not given are the pipeline's."""
+        """One plan; `slo_ns` overrides the pipeline's SLOs."""
         request: dict[str, Any] = {"controller": controller, "settings": self._settings}
         if slo_ns is not None:
             request["slo_ns"] = dict(slo_ns)
@@ -159,13 +158,13 @@ class Planner:
         return self._native.plan(request)
 
     def scaled(self, slo_ns: Mapping[str, int], factor: float) -> PlanRow:
-        """The plan with all SLOs so many times as long."""
+        """The plan with all SLOs multiplied by `factor`."""
         return self.plan({flow: max(1, round(ns * factor)) for flow, ns in slo_ns.items() if ns})
 
     def report(
         self, slo_ns: dict[str, int], offered_pps: float | None = None, has_curve: bool = False
     ) -> Report:
-        """The plan, what would change it, and what it is compared with."""
+        """The plan, plans with other SLOs or branches, and the baselines."""
         plan = self.plan(slo_ns)
         report = Report(
             name=str(self.inputs.document.pipeline.get("name", "pipeline")),
@@ -195,7 +194,7 @@ class Planner:
         return report
 
     def _min_factor(self, slo_ns: Mapping[str, int]) -> float | None:
-        """By what all SLOs have to be multiplied at least so that all are kept at full load."""
+        """The least factor on all SLOs with which all are met at full load."""
         low, high = 1.0, 2.0
         while missed_flows(self.scaled(slo_ns, high)):
             low, high = high, 2 * high
@@ -211,7 +210,7 @@ class Planner:
 
 
 def _doubts(report: Report) -> list[str]:
-    """What makes a plan less certain, or less than what could be."""
+    """Reasons why a plan is uncertain, or worse than possible."""
     plan, told = report.plan, []
     silent = [row["flow"] for row in plan["flows"] if row["slo_ns"] and row["share"] <= 0]
     if silent:
@@ -245,7 +244,7 @@ def _doubts(report: Report) -> list[str]:
 
 
 def cores_for(offered_pps: float, rate_pps: float, workers: int = 1) -> Cores:
-    """Copies of the pipeline over which an offered rate is spread evenly."""
+    """Copies of the pipeline that share an offered rate evenly."""
     copies = max(1, math.ceil(offered_pps / rate_pps)) if rate_pps > 0 else 1
     load = offered_pps / (copies * rate_pps) if rate_pps > 0 else math.inf
     return Cores(offered_pps, copies * max(1, workers), load)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""plot.py - the picture of a plan: rate against SLO, with what is asked for marked."""
+"""plot.py - the figure of a plan: rate against SLO, with the given SLOs marked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LABELS = {"null": "no buffers", "max": "full batches"}
 
 
 def draw_plan(report: Report) -> Figure:
-    """One panel; lines are dotted where an SLO is not kept."""
+    """One panel; lines are dotted where an SLO is not met."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -60,7 +60,7 @@ def draw_plan(report: Report) -> Figure:
 
 
 def _unit(report: Report) -> tuple[float, str]:
-    """What an SLO factor of 1 stands for on the axis."""
+    """The SLO factor 1 in ns, and the label of the axis."""
     times = {ns for ns in report.slo_ns.values() if ns}
     if len(times) == 1:
         return float(times.pop()), f"SLO (p{report.percentile * 100:g})"
@@ -72,7 +72,7 @@ def _at(unit_ns: float) -> str:
 
 
 def _draw_baseline(axis: Axes, plan: PlanRow, x: list[float], unit_ns: float, colour: str) -> None:
-    """A rate that knows no SLO: dotted up to where its delays keep them."""
+    """The rate of a controller that ignores SLOs: dotted where its delays exceed them."""
     rate = plan["rate_pps"] / 1e6
     kept = [keeps(plan, at / unit_ns) for at in x]
     _draw_parts(axis, x, [rate] * len(x), kept, colour, 1.4)

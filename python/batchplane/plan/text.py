@@ -20,7 +20,7 @@ _WORTH_TELLING = 0.01
 
 
 def render_plan(report: Report) -> RenderableType:
-    """All of it."""
+    """The whole plan."""
     parts: list[RenderableType] = [_headline(report), _origin(report)]
     parts += [Text(""), _comparison(report)]
     parts += [Text(""), _flows(report), *_binding(report)]
@@ -32,7 +32,7 @@ def render_plan(report: Report) -> RenderableType:
 
 
 def missed_lines(report: Report) -> list[str]:
-    """Of each kind of flow whose SLO is not kept: why, and what would help."""
+    """For each group of flows whose SLO is not met: why, and what would help."""
     rows = [{**row, "is_inherent": row["state"] == "inherent"} for row in report.missed]
     return [
         _missed_line(report, members)
@@ -179,7 +179,7 @@ def _binding(report: Report) -> list[RenderableType]:
     prices = {row["flow"]: row.get("multiplier_pps_per_us") or 0.0 for row in report.plan["flows"]}
     total = sum(prices.values())
     if total <= 0 and report.missed:
-        return []  # what is missed, and what would do, stands elsewhere
+        return []  # missed_lines() reports what is missed and what would help
     if total <= 0:
         factor, most = max(report.near, key=lambda point: point[1]["rate_pps"])
         gain = most["rate_pps"] / report.plan["rate_pps"] - 1
@@ -319,7 +319,7 @@ def _names(names: list[str]) -> str:
 def _range(values: Iterable[float]) -> str:
     known = sorted(values)
     low, high = three_digits(known[0]), three_digits(known[-1])
-    # What differs by chance is one number.
+    # Values that differ only by chance are shown as one.
     if known[-1] <= 1.1 * known[0]:
         return three_digits(sum(known) / len(known))
     return f"{low}-{high}"

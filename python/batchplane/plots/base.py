@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""base.py - what figures share: sizes, colours, titles, and how they are saved.
+"""base.py - common parts of figures: sizes, colours, titles, and how they are saved.
 
-Every figure says where it comes from, `simulated` or `measured`. matplotlib is loaded when needed.
+Every figure states its origin, `simulated` or `measured`. matplotlib is loaded when needed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#b
 MAX_LINES = len(COLOURS)
 MAX_BARS = 24
 NS_PER_US = 1e3
-# A value so many times the others would press them into a corner.
+# A value this many times the others would squeeze them into a corner.
 FAR = 10.0
 
 
@@ -41,7 +41,7 @@ def figure_of(result: Result, what: str, columns: int, rows: int = 1) -> tuple[F
 
 
 def legend_below(figure: Figure, labelled: Axes) -> None:
-    """The labels of one axis, below all panels, where they hide no line."""
+    """The legend of one axis, below all panels, so that it covers no line."""
     handles, labels = labelled.get_legend_handles_labels()
     figure.legend(handles, labels, fontsize=8, loc="outside lower center", ncols=len(labels))
 
@@ -56,7 +56,7 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def left_packets(result: Result) -> DataFrame | None:
-    """Recorded packets that came to an end of their way, with their delay."""
+    """Recorded packets that reached the end of their path, with their delay."""
     packets = result.packets
     if packets is None:
         return None

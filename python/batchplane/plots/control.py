@@ -19,7 +19,7 @@ _CAUSES = {"full": "#228833", "age": "#ee6677", "idle": "#66ccee", "change": "#c
 
 
 def _shown_modules(result: Result) -> DataFrame:
-    """The modules that a controller may set, or all that have buffers; the busiest of them."""
+    """The busiest modules that a controller may set, or that have buffers if there are none."""
     controlled = {str(m["name"]) for m in result.model["modules"] if m.get("is_controlled")}
     named = controlled or {str(row["module"]) for row in buffer_list(result.last)}
     frame = result.modules
@@ -29,7 +29,7 @@ def _shown_modules(result: Result) -> DataFrame:
 
 
 def batch_figure(result: Result) -> Figure | None:
-    """Mean batch of each module against its trigger, and the sizes of single firings by cause."""
+    """Mean batch of each module and its trigger, and the sizes of single firings by cause."""
     modules = _shown_modules(result)
     if modules.empty:
         return None
@@ -82,7 +82,7 @@ def _families(names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def trigger_figure(result: Result) -> Figure | None:
-    """Triggers, the rate and the delay against the SLO, period by period."""
+    """Triggers, rate, and delay relative to the SLO, by period."""
     frame, flows, periods = result.module_periods, result.flow_periods, result.periods
     if periods.empty:
         return None
@@ -120,7 +120,7 @@ def trigger_figure(result: Result) -> Figure | None:
 
 
 def _delay_ratio(axis: Axes, flows: DataFrame, percentile: float) -> None:
-    """Delay over SLO of the flows that come nearest to theirs."""
+    """Delay over SLO, for the flows that come closest to theirs."""
     promised = flows[(flows["slo_ns"] > 0) & (flows["pkts"] > 0)]
     name = {0.0: "mean", 1.0: "longest"}.get(percentile, f"p{percentile * 100:g}")
     axis.set_ylabel(f"{name} delay / SLO")

@@ -17,7 +17,7 @@ _FINE_PER_OCTAVE = 32
 
 
 def lower_bounds_ns(n_buckets: int) -> list[int]:
-    """The smallest delay of each fine bucket: exact below 32 ns, then 32 an octave."""
+    """The smallest delay of each fine bucket: exact below 32 ns, then 32 buckets per octave."""
     bounds = []
     for i in range(n_buckets):
         shift = max(i // _FINE_PER_OCTAVE - 1, 0)
@@ -26,7 +26,7 @@ def lower_bounds_ns(n_buckets: int) -> list[int]:
 
 
 def _later_shares(row: dict[str, Any]) -> tuple[list[float], list[float]]:
-    """Delays in us, and the share of packets that took longer, from a flow's fine buckets."""
+    """Delays in us, and the share of packets above each, from a flow's fine buckets."""
     counts = row["fine_buckets"]
     total = sum(counts)
     delays, shares, left = [], [], total
@@ -40,7 +40,7 @@ def _later_shares(row: dict[str, Any]) -> tuple[list[float], list[float]]:
 
 
 def _recorded_shares(result: Result) -> dict[str, tuple[list[float], list[float]]]:
-    """The same by flow, from the packets that were recorded."""
+    """The same by flow, from the recorded packets."""
     packets = left_packets(result)
     if packets is None:
         return {}
@@ -62,7 +62,7 @@ class _Curve:
 
 
 def _curves(result: Result) -> list[_Curve]:
-    """A curve for each flow with packets; those first whose p99 comes nearest to their SLO."""
+    """A curve for each flow with packets, in order of p99 over SLO."""
     recorded: dict[str, tuple[list[float], list[float]]] | None = None
     curves = []
     for row in result.last["flows"]:
@@ -98,7 +98,7 @@ def delay_figure(result: Result) -> Figure | None:
         tail.step(curve.delays_us, curve.shares, where="post", **style)
     longest_us = max(curve.delays_us[-1] for curve in curves)
     promised = sorted({curve.slo_ns for curve in curves if curve.slo_ns})
-    # A promise far beyond every delay would press the curves into a corner.
+    # An SLO far above every delay would squeeze the curves into a corner.
     slos = [slo_ns for slo_ns in promised if slo_ns / NS_PER_US < FAR * longest_us]
     far = [short_duration(slo_ns) for slo_ns in promised if slo_ns not in slos]
     if far:

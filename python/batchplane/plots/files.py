@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""files.py - figures of simulated runs as files: one set a run, and one of all controllers."""
+"""files.py - saves figures of simulated runs: a set for each run, and a comparison."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def write_plots(result: Result, folder: Path) -> list[Path]:
-    """All figures of one run as PNG files; returns their paths."""
+    """Writes all figures of a run as PNG files; returns their paths."""
     stem = re.sub(r"[^A-Za-z0-9.+-]+", "_", Path(result.controller).stem).strip("_")
     stem = f"{stem}_seed{result.seed}" if result.seed != 1 else stem
     written = []
@@ -40,7 +40,7 @@ def write_plots(result: Result, folder: Path) -> list[Path]:
 def write_comparison(
     rows: Sequence[dict[str, Any]], pipeline: str, label: str, folder: Path
 ) -> Path:
-    """One figure of all controllers: rate, and the tightest flow's p99 against its SLO."""
+    """One figure of all controllers: rate, and the tightest flow's p99 relative to its SLO."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11.0, 1.6 + 0.4 * len(rows)), layout="constrained")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""time.py - where the packets' time went: ring, turnaround, fill, service."""
+"""time.py - the parts of the packets' delays: ring, turnaround, fill, service."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-# Told apart also without colours, by their order in every legend.
+# In the order of every legend, so that you can tell them apart without colours.
 PARTS = (
     ("ring_ns", "ring: waits for the poll", "#4477aa"),
     ("turnaround_ns", "turnaround: other batches first", "#ccbb44"),

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measures what modules cost."""
+"""Measures the costs of modules and devices."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""at_start.py - what a controller has to know of costs before traffic flows: the profile
-that is kept, or one that is measured now."""
+"""at_start.py - the costs that a controller needs before traffic flows: the kept profile, or a new
+one."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ..costs.cache import keep_costs, kept_costs
 from ..costs.keys import groups_of
 from .measure import ProfileOptions, profile_pipeline
 
-# Enough to begin with: sampled runs correct it.
+# Enough to start with: sampled runs correct it.
 _MS_PER_MODULE = 60.0
 _PASSES = 2
-# Controllers that no cost changes.
+# Controllers that ignore costs.
 _BLIND = ("none", "null", "max", "fixed(")
 
 
 def needs_costs(controller: str | None) -> bool:
-    """Whether the controller decides by what modules cost."""
+    """Whether the controller's decisions depend on module costs."""
     return controller is not None and not controller.startswith(_BLIND)
 
 
@@ -36,9 +36,9 @@ def ensure_profile(
     cores: str | None = None,
     env: Mapping[str, str] = os.environ,
 ) -> None:
-    """Measures the pipeline where no profile of it is kept that can be used, and keeps that.
+    """Measures the pipeline and keeps the profile, unless a usable one is kept already.
 
-    What fails here is told and no reason to stop: built-in costs do until sampled runs mend them.
+    A failure is reported but not fatal: built-in costs do until sampled runs correct them.
     """
     kept = kept_costs(pipeline, env)
     if kept.costs is not None:

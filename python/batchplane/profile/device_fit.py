@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""device_fit.py - from times of batches to a law, and how far it is off where it was not fitted."""
+"""device_fit.py - fits a law to batch times, and judges it by points that were not fitted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Fit:
-    """A law, and its relative errors on points that it was not fitted to; None: there were none."""
+    """A law, and its relative errors on points not used for the fit; None if there were none."""
 
     law: BatchLaw
     median_error: float | None = None
@@ -36,13 +36,13 @@ class Fit:
 
 
 def fitted_values(values: Collection[float]) -> set[float]:
-    """The ends and every other one; what lies between is left out, to judge the law by."""
+    """The extremes and every other value; the values between are left to judge the law by."""
     ordered = sorted(set(values))
     return {*ordered[::2], *ordered[-1:]}
 
 
 def fit_law(points: Sequence[Point]) -> BatchLaw:
-    """Least squares of relative errors; no part is below 0."""
+    """Least squares of relative errors; no coefficient is negative."""
     parts_of = ((1, p.n_pkts, p.n_pkts * p.pkt_bytes, p.pkt_bytes) for p in points if p.ns > 0)
     times = (p.ns for p in points if p.ns > 0)
     rows = [[part / ns for part in parts] for parts, ns in zip(parts_of, times, strict=True)]
@@ -51,7 +51,7 @@ def fit_law(points: Sequence[Point]) -> BatchLaw:
     matrix = np.array(rows)
     scale = matrix.max(axis=0)  # a byte costs a thousandth of a batch
     best, least = np.zeros(_PARTS), float(len(rows))
-    # Where some parts would be negative the best law has none of some of them.
+    # If the unconstrained fit has negative coefficients, some of them are 0 in the best law.
     for parts in _CHOICES:
         columns = matrix[:, parts] / scale[list(parts)]
         found, *_ = np.linalg.lstsq(columns, np.ones(len(rows)), rcond=None)
@@ -63,7 +63,7 @@ def fit_law(points: Sequence[Point]) -> BatchLaw:
 
 
 def fit_and_judge(points: Sequence[Point]) -> Fit:
-    """The law of batches and lengths that fitted_values() keeps, judged by all others."""
+    """Fits the batch sizes and lengths of fitted_values(), and judges the law by all others."""
     sizes = fitted_values([p.n_pkts for p in points])
     lengths = fitted_values([p.pkt_bytes for p in points])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""device_measure.py - runs the daemon's profiler of devices, and makes laws of its times."""
+"""device_measure.py - runs the daemon's device profiler, and fits laws to its times."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from .measure import Progress, call_profiler
 
 SETUP = Path(__file__).with_name("devices.yaml")
 APPLICATIONS = ("esp_encrypt", "esp_decrypt", "dpi", "digest", "classify")
-_START_S = 60.0  # tables, and kernels that are compiled
-# Runs the daemon with a request on a pipeline, and gives what it prints.
+_START_S = 60.0  # large tables and kernels to compile
+# Runs the daemon with a request on a pipeline, and returns its output.
 Measure = Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class DeviceOptions:
-    """What is measured, and how long."""
+    """What to measure, and for how long."""
 
     lengths: tuple[int, ...] = (64, 256, 576, 1024, 1472)
     batch_pkts: tuple[int, ...] = (1, 4, 16, 64, 256, 1024, 4096, 16384)
@@ -43,7 +43,7 @@ class DeviceOptions:
 
     @staticmethod
     def quick(cores: str | None = None) -> DeviceOptions:
-        """For tests and first looks."""
+        """For tests and a first look."""
         return DeviceOptions((64, 576, 1472), (1, 8, 64, 256, 1024), 3.0, 64, 576, 0.0, cores)
 
 
@@ -52,13 +52,13 @@ class Found:
     """The devices of this machine."""
 
     devices: list[dict[str, Any]] = field(default_factory=list)
-    without_opencl: str = ""  # why
+    without_opencl: str = ""  # the reason
     without_cuda: str = ""
 
 
 def find_devices() -> Found:
-    """Inline, a thread, and what OpenCL and NVIDIA's driver list. What a pipeline simulates is
-    not here."""
+    """Inline, a thread, and the devices that OpenCL and NVIDIA's driver list. Simulated devices are
+    not included."""
     found = Found([{"name": INLINE, "kind": INLINE}, {"name": CORES, "kind": CORES}])
     told, found.without_opencl = _listed("--opencl")
     opencl: list[dict[str, Any]] = []
@@ -89,7 +89,7 @@ def find_devices() -> Found:
 
 
 def _listed(flag: str) -> tuple[dict[str, Any], str]:
-    """What the daemon lists, or why it does not."""
+    """The daemon's list of devices, or the reason why there is none."""
     try:
         told = subprocess.run(
             [str(find_program()), flag], capture_output=True, text=True, timeout=_START_S,
@@ -110,7 +110,7 @@ def setup_pipeline() -> dict[str, Any]:
 
 
 def with_length(pipeline: Mapping[str, Any], n_bytes: int) -> dict[str, Any]:
-    """The same with frames of this length only."""
+    """The pipeline with frames of this length only."""
     changed = copy.deepcopy({k: v for k, v in pipeline.items() if k != "source_map"})
     for generator in changed.get("generators", []):
         params = generator.setdefault("params", {})
@@ -145,7 +145,7 @@ def profile_devices(
     measure: Measure,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """The document. `watts`: declared, by device."""
+    """The profile document. `watts`: declared, by device."""
     of = setup_pipeline() if pipeline is None else pipeline
     apps = applications_in(of, names)
     devices = {
@@ -198,14 +198,14 @@ def profile_devices(
 
 
 def _choice(row: Mapping[str, Any]) -> dict[str, Any]:
-    """As a pipeline's device has it: of GPUs that are alike each by its number."""
+    """The parameters that select this device in a pipeline; identical GPUs by number."""
     if row["kind"] == CUDA:
         return {"device": str(row["number"])}
     return {key: row[key] for key in ("platform", "device") if key in row}
 
 
 def _measured_watts(row: Mapping[str, Any], power: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Of a device with a sensor: as it is found, open with nothing to do, and by module in the
+    """The power of a device with a sensor: before use, open but idle, and for each module with the
     largest batches of the longest frames."""
     own = [entry for entry in power if entry["on"] == row["name"]]
     if not own:
@@ -226,7 +226,7 @@ def _laws(points: Sequence[Mapping[str, Any]], modules: Mapping[str, Any]) -> li
     rows = []
     for module, on in dict.fromkeys((p["module"], p["on"]) for p in points):
         own = [p for p in points if (p["module"], p["on"]) == (module, on)]
-        # What a module drops at once says nothing of its cost.
+        # Packets that a module drops at once say nothing about its cost.
         if any(p["dropped_pkts"] for p in own):
             continue
         times = [Point(p["batch_pkts"], p["pkt_bytes"], p["batch_ns"]) for p in own]
@@ -261,12 +261,12 @@ def _beside(pairs: Sequence[Mapping[str, Any]], modules: Mapping[str, Any]) -> l
 
 
 def measure_with_daemon(options: DeviceOptions) -> Measure:
-    """On this machine."""
+    """Measures on this machine."""
 
     def measure(pipeline: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
         n_places = len(request["modules"]) * (1 + len(request["devices"]))
         n_runs = n_places * (len(request["batch_pkts"]) + n_places)
-        # Batches of slow applications take longer than their time: some must end.
+        # Batches of slow applications take longer than the time per size, so allow for more.
         max_s = _START_S + 30 + 4 * n_runs * options.ms / 1e3
         with tempfile.TemporaryDirectory(prefix="bpd") as name:
             files = [Path(name) / part for part in ("request.json", "pipeline.json", "out.json")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""device_report.py - what was measured of devices, as tables."""
+"""device_report.py - measured devices as tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_BESIDE = 12
 
 
 def render_devices(document: Mapping[str, Any], out: Console) -> None:
-    """Devices, laws with their errors, and who slows whom most."""
+    """Devices, laws with their errors, and the largest slow-downs."""
     out.print(Text(f"{document['cpu']}, {document['date']}", "dim"))
     for row in document["devices"]:
         what = ": ".join(str(row[k]) for k in ("platform", "device") if row.get(k))
@@ -66,7 +66,7 @@ def _error(ratio: float | None) -> Text:
 
 
 def _render_crossovers(points: Sequence[Mapping[str, Any]], out: Console) -> None:
-    """From which batch on a device with memory of its own carries more packets than the worker."""
+    """The batch size from which a device with its own memory is faster than the worker."""
     pkt_ns: dict[tuple[str, str, int], dict[int, float]] = {}
     for p in points:
         place = pkt_ns.setdefault((p["module"], p["on"], p["length"]), {})

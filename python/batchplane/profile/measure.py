@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""measure.py - measures what modules cost: runs the daemon's profiler, makes a costs document."""
+"""measure.py - measures module costs: runs the daemon's profiler, makes a costs document."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..costs.keys import cpu_name, groups_of, params_key
 from ..daemon.process import find_program
 from .setups import kinds_without, measured_in, setups
 
-Progress = Callable[[int, int], None]  # done, of how many
+Progress = Callable[[int, int], None]  # done, total
 
 _START_S = 120.0  # tables may be large
 
@@ -31,7 +31,7 @@ class ProfileOptions:
 
     @staticmethod
     def quick() -> ProfileOptions:
-        """For tests and first looks: wider intervals."""
+        """For tests and a first look: wider intervals."""
         return ProfileOptions(ms_per_module=15.0, passes=2)
 
 
@@ -41,7 +41,7 @@ def profile_pipeline(
     options: ProfileOptions | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """The costs document of a canonical pipeline, or of the named modules of it."""
+    """The costs document of a canonical pipeline, or of some of its modules."""
     groups = _wanted(groups_of(pipeline["modules"]), pipeline["modules"], modules)
     document = _run(pipeline, groups, options or ProfileOptions(), progress, has_loop=True)
     return _completed(document, pipeline)
@@ -54,8 +54,8 @@ def measured_wired(
     inside: Sequence[str],
     options: ProfileOptions | None = None,
 ) -> dict[str, Any]:
-    """The costs document of modules on real ports, each with the port that sends to it;
-    `inside`: the words that start a command where the wires are."""
+    """The costs document of modules on real ports, each with the port that sends to it; `inside`:
+    the command prefix that enters the namespace of the wires."""
     groups = [[name] for name in modules]
     options = options or ProfileOptions()
     document = _run(pipeline, groups, options, None, has_loop=False, feeders=feeders, inside=inside)
@@ -67,7 +67,7 @@ def profile_kinds(
     options: ProfileOptions | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """The costs document of module kinds in the built-in set-ups; all kinds that these have."""
+    """The costs document of module kinds in the built-in setups; all their kinds by default."""
     of_kind = {kind: pipeline for pipeline in setups() for kind in measured_in(pipeline)}
     unknown = [kind for kind in kinds if kind not in of_kind]
     if unknown or not of_kind:
@@ -112,7 +112,7 @@ def _part(progress: Progress | None, part: int, parts: int) -> Progress | None:
 def _wanted(
     groups: list[list[str]], modules: Mapping[str, Mapping[str, Any]], names: Sequence[str]
 ) -> list[list[str]]:
-    """The groups of the modules named, by name or by kind."""
+    """The groups of the given modules, by name or by kind."""
     if not names:
         return groups
     kinds = {str(module["kind"]) for module in modules.values()}
@@ -168,7 +168,7 @@ def _run(
 
 
 def call_profiler(command: list[str], out: Path, max_s: float, progress: Progress | None) -> None:
-    """Runs the profiler; lines `progress I/N` on its stderr are told, others kept for errors."""
+    """Runs the profiler; passes on `progress I/N` lines of its stderr, keeps others for errors."""
     told: list[str] = []
     try:
         with (
@@ -203,7 +203,7 @@ def call_profiler(command: list[str], out: Path, max_s: float, progress: Progres
 
 
 def _completed(document: dict[str, Any], pipeline: Mapping[str, Any]) -> dict[str, Any]:
-    """With what only this side knows: the keys of parameters, and the whole name of the CPU."""
+    """Adds what the daemon does not know: the keys of parameters, and the CPU's full name."""
     document["cpu"] = cpu_name()
     for module in document["modules"]:
         spec = pipeline["modules"][module["name"]]

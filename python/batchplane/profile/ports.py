@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ports.py - measures what ports of the kernel cost, on wires in a network namespace of their own.
+"""ports.py - measures the costs of kernel ports, on wires in their own network namespace.
 
-`in` polls what `far` sends over a wire; what `out` sends is taken by the kernel at the other end of
-a wire of its own, as another host's would: that is done within the call that sends. It knows no
-way on and drops it. A network card's work is in neither.
+`in` polls packets that `far` sends over a wire. `out` sends into another wire; the kernel at its
+other end receives the packets within the sending call, as for another host, and drops them for lack
+of a route. Neither includes the work of a network card.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .measure import ProfileOptions, measured_wired
 
 AF_PACKET = "af_packet"
 _UNSHARE = ["unshare", "--user", "--map-root-user", "--net", "--mount"]
-# Names under /sys are those of the namespace that mounted it; and nothing comes of itself.
+# /sys shows the interfaces of the namespace that mounted it; without IPv6 the kernel sends nothing.
 _QUIET = (
     "mount -t sysfs sysfs /sys 2>/dev/null || true",
     "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6 2>/dev/null || true",
@@ -72,7 +72,7 @@ def profile_ports(
 def with_ports(
     document: dict[str, Any], pipeline: Mapping[str, Any], options: ProfileOptions | None = None
 ) -> list[str]:
-    """Adds what the ports of a pipeline cost to its costs document; what could not be measured."""
+    """Adds the costs of a pipeline's ports to its costs document; returns what was not measured."""
     told = []
     kinds = {str(port["kind"]) for port in pipeline.get("ports", {}).values()} - IN_MEMORY
     for kind in sorted(kinds):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""report.py - what was measured, as a table and as figures."""
+"""report.py - measured costs as a table and as figures."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _GOOD_R_SQUARED = 0.99
-_GOOD_ERROR = 0.1  # of the line, relative
-_MAX_CURVES = 12  # more cannot be told apart
+_GOOD_ERROR = 0.1  # relative error of the line
+_MAX_CURVES = 12  # more are indistinguishable
 _MAX_SPREAD = 8
 _SUFFIXES = (".png", ".pdf", ".svg")
 
@@ -46,7 +46,7 @@ _LOOP_WORDS = {
 
 
 def render_profile(document: Mapping[str, Any], out: Console) -> None:
-    """One line a module, then what the engine takes around them."""
+    """One line per module, then the engine's own costs."""
     out.print(
         Text(
             f"{document['cpu']}, core {document.get('core', '?')}, {document['date']}, "
@@ -96,7 +96,7 @@ def render_profile(document: Mapping[str, Any], out: Console) -> None:
 
 
 def _error(module: Mapping[str, Any], key: str) -> Text:
-    """How far the line is off; files of earlier daemons do not say."""
+    """The error of the fitted line; files of earlier daemons lack it."""
     if key not in module:
         return Text("")
     ratio = float(module[key])
@@ -127,7 +127,7 @@ def _render_check(check: Mapping[str, Any], out: Console) -> None:
 
 
 def _behind(check: Mapping[str, Any]) -> str:
-    # Files of earlier daemons have one pair for all.
+    # Files of earlier daemons have one pair for all modules.
     if "behind_batch_factor" not in check:
         return ""
     batch, pkt = check["behind_batch_factor"], check["behind_pkt_factor"]
@@ -139,7 +139,7 @@ def _half_width(interval: Sequence[float]) -> float:
 
 
 def check_plot_path(path: Path) -> None:
-    """Before anything is measured: a figure that cannot be written is told at once."""
+    """Reports a figure that cannot be written before anything is measured."""
     if path.suffix not in _SUFFIXES:
         raise BadInput(Problem("unknown figure format", str(path), "--plot", f"use {_SUFFIXES}"))
     if not path.absolute().parent.is_dir():
@@ -148,7 +148,7 @@ def check_plot_path(path: Path) -> None:
 
 def plot_profile(document: Mapping[str, Any], path: Path) -> None:
     """Two figures in one file: rate against batch size, and service time against batch size."""
-    # Takes most of a second to import: only here.
+    # Loaded here: the import takes most of a second.
     import matplotlib
 
     matplotlib.use("Agg")
@@ -162,7 +162,8 @@ def plot_profile(document: Mapping[str, Any], path: Path) -> None:
         _draw(module, f"C{i % 10}", "o" if i < 10 else "s", rates, times)
     _dress(rates, "rate, Mpps", "rate against batch size")
     _dress(times, "service time of a batch, ns", "service time against batch size")
-    # The law is a straight line on even axes; one module of another order would flatten the rest.
+    # The law is a straight line on linear axes; one module of another magnitude would flatten the
+    # rest.
     full = [_time_of_full(module) for module in chosen]
     if full and full[0] <= _MAX_SPREAD * full[len(full) // 2]:
         times.set_yscale("linear")
@@ -179,7 +180,7 @@ def _time_of_full(module: Mapping[str, Any]) -> float:
 
 
 def _spread(modules: list[Any], most: int) -> list[Any]:
-    """At most so many, evenly over the list, its ends included."""
+    """At most `most` of the list, evenly spaced, including both ends."""
     if len(modules) <= most:
         return modules
     return [modules[i * (len(modules) - 1) // (most - 1)] for i in range(most)]

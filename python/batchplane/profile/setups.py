@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""setups.py - small pipelines in which each module kind is measured when none is given.
+"""setups.py - small pipelines for measuring module kinds without a pipeline of your own.
 
-They stand beside the modules as x_profile.yaml, and are found by that name. In them the module that
-is called as its kind is measured; others only help. A line `# without KIND: WHY` says which kind of
-the folder has none. Tables are as large as in the papers' own profiles where these say it.
+They are next to the modules as x_profile.yaml, and are found by that name. A module whose name is
+its kind is measured; the others only help. A line `# without KIND: WHY` says that the folder's KIND
+has no setup. Tables are as large as in the papers' own profiles if these say it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WITHOUT = re.compile(r"^# without (\w+): (.+)$", re.MULTILINE)
 
 
 def folder() -> Path | None:
-    """Of the files: src/ of this tree, or the copy that was installed; None when there is none."""
+    """The folder of the files: src/ of this tree, or the installed copy; None if there is none."""
     here = Path(__file__).resolve()
     for candidate in (here.parents[3] / "src", here.parents[1] / "setups"):
         if any(candidate.glob(_FILES)):
@@ -32,7 +32,7 @@ def folder() -> Path | None:
 
 @lru_cache(maxsize=1)
 def files() -> tuple[Path, ...]:
-    """All set-ups: those of several families first, then each family's own, by name."""
+    """All setups: first those that cover several families, then each family's own, by name."""
     found = folder()
     if found is None:
         return ()
@@ -40,13 +40,13 @@ def files() -> tuple[Path, ...]:
 
 
 def measured_in(pipeline: Mapping[str, Any]) -> list[str]:
-    """The modules of a set-up that are not there for the others."""
+    """The modules that a setup measures."""
     return [name for name, module in pipeline["modules"].items() if name == module["kind"]]
 
 
 @lru_cache(maxsize=1)
 def setups() -> tuple[dict[str, Any], ...]:
-    """Canonical pipelines; each kind of interest is measured in one of them."""
+    """Canonical pipelines, each measuring different kinds."""
     pipelines = []
     taken: dict[str, Path] = {}
     for path in files():
@@ -72,7 +72,7 @@ def setups() -> tuple[dict[str, Any], ...]:
 
 @lru_cache(maxsize=1)
 def kinds_without() -> dict[str, str]:
-    """Kinds that are measured nowhere, and why."""
+    """Kinds that no setup measures, and why."""
     found: dict[str, str] = {}
     for path in files():
         found.update(_WITHOUT.findall(path.read_text(encoding="utf-8")))

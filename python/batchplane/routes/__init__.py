@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which gate each flow takes."""
+"""Finds the gates that each flow takes."""

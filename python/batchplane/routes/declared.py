@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""declared.py - routes from declared flows alone, where there is no program to ask."""
+"""declared.py - routes from declared flows alone, without the daemon program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..lang.canonical import Document, parse_hop
 from ..lang.expression import ExpressionError, evaluate
 from .known import known_params
 
-# In the `flow:` of an entry that stands for several: an expression of i, which counts them.
+# In the `flow:` of an entry with a count: an expression of i, the index.
 _OF_COUNT = re.compile(r"\{([^{}]*)\}")
 _BLIND_MODES = ("round_robin", "random", "weighted")
 
@@ -30,13 +30,13 @@ def traffic_flow_names(document: Document) -> dict[str, list[str]]:
 def followed_flows(
     document: Document, sources: Iterable[str] | None = None
 ) -> dict[str, dict[str, str]]:
-    """{generator: {traffic flow: the declared flow that its `flow:` names}}, where one is named.
+    """{generator: {traffic flow: declared flow}} for traffic flows whose `flow:` names one.
 
-    Of `sources` only, when given. Raises BadInput with what names none.
+    Only for `sources`, if given. Raises BadInput for a `flow:` that names none.
     """
     declared = {str(flow["name"]) for flow in document.pipeline.get("flows", [])}
     followed: dict[str, dict[str, str]] = {}
-    problems: dict[str, Problem] = {}  # of an entry the first
+    problems: dict[str, Problem] = {}  # by entry, the first
     for source, key, params in _sources(document):
         if sources is not None and source not in sources:
             continue
@@ -60,7 +60,7 @@ def followed_flows(
 
 
 def _of_count(text: str, i: int) -> str:
-    """'flow_{i % 4}' for the traffic flow of this number of its entry."""
+    """Evaluates 'flow_{i % 4}' for the traffic flow with index i of its entry."""
     return _OF_COUNT.sub(lambda match: str(evaluate(match[1], {"i": i})), text)
 
 
@@ -75,8 +75,8 @@ def _sources(document: Document) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def _expanded(params: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], int]]:
-    """As the generator itself names them, NAME, NAME_0 .. with a count, or `flow N`; with the
-    entry and the number within it."""
+    """Each traffic flow's name as the generator makes it (NAME, NAME_0 .. with a count, or `flow
+    N`), with its entry and its index there."""
     n_flows = 0
     for flow in params.get("flows") or [{}]:
         name, count = flow.get("name", ""), int(flow.get("count", 1))
@@ -99,10 +99,11 @@ class DeclaredRoutes:
         for edge in pipeline.get("edges", []):
             self._edges[edge["from"]].append(edge)
         self._flows = {str(flow["name"]): i for i, flow in enumerate(pipeline.get("flows", []))}
-        self._known: dict[int, dict[str, int | str]] = {}  # by declared flow: many may follow one
+        self._known: dict[int, dict[str, int | str]] = {}  # by declared flow
 
     def gates(self, source: str, name: str, flow: str | None = None) -> dict[str, int | str]:
-        """The gates of traffic flow `name`: of declared flow `flow`, or of the one of its name."""
+        """The gates of traffic flow `name`: those of declared flow `flow`, or of the one so
+        named."""
         flow = flow if flow is not None else name
         if flow in self._flows:
             index = self._flows[flow]
@@ -121,7 +122,7 @@ class DeclaredRoutes:
         )
 
     def _variants(self) -> str:
-        """With which parameters the ways are known after all, where there are such."""
+        """Suggests the parameters with which routes are known, if there are any."""
         known = known_params(str(self._document.pipeline.get("name", "")))
         return f"; without it, routes are known with {known}" if known else ""
 
@@ -156,7 +157,7 @@ class DeclaredRoutes:
     def _ways(
         self, module: str, gate: int | str | None, target: str
     ) -> Iterator[list[dict[str, Any]]]:
-        """The direct edges to `target`, else the ways there; drop gates only where named."""
+        """The direct edges to `target`, else the paths there; drop gates only if named."""
         first = [
             edge
             for edge in self._edges[module]
@@ -178,7 +179,7 @@ class DeclaredRoutes:
             stack += [[*way, edge] for edge in self._edges[at] if edge["gate"] != "drop"]
 
     def _decides(self, edge: dict[str, Any]) -> bool:
-        """Whether the gate is a choice: of several, or a drop; and not one made at random."""
+        """Whether the edge is a choice (one of several gates, or a drop) that is not random."""
         if edge["gate"] == "drop":
             return True
         others = [other for other in self._edges[edge["from"]] if other["gate"] != "drop"]
@@ -191,7 +192,7 @@ class DeclaredRoutes:
         return module["kind"] == "split" and mode in _BLIND_MODES
 
     def is_blind(self, source: str) -> bool:
-        """True when no module that looks at packets chooses among gates behind `source`."""
+        """True if no module behind `source` chooses gates by looking at packets."""
         ports = {g["name"]: g["port"] for g in self._document.pipeline.get("generators", [])}
         todo = [source] if source in self._modules else []
         for name, module in self._modules.items():

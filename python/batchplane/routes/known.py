@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""known.py - ways that no declared flow tells, for where the daemon's program is not there.
+"""known.py - recorded routes that no declared flow describes, for use without the daemon program.
 
-Tables that are made up, and packets dealt by a hash, spread the flows of some pipelines over their
-gates in a way that only the real modules know. known.json has what they chose for those
-that come with the project, by the content that decides: tools/make_known_routes.py writes it.
+In some pipelines generated tables and hashes spread the flows over gates in a way that only the
+real modules know. known.json has their choices for the pipelines of the project, by the content
+that determines them: tools/make_known_routes.py writes it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 from ..lang.canonical import Document
 
 FILE = Path(__file__).with_name("known.json")
-_DIGITS = string.digits + string.ascii_letters  # one for each different way
-# Of a traffic flow: what changes when it is sent, not where it goes.
+_DIGITS = string.digits + string.ascii_letters  # one for each different route
+# Keys of a traffic flow that change when it is sent, but not its route.
 _NO_MATTER = ("weight", "rate_pps", "flow")
 _OF_GENERATORS = ("size_bytes", "imix")
 
@@ -28,7 +28,7 @@ Gates = dict[str, int | str]
 
 
 def known_gates(document: Document) -> dict[str, list[Gates]]:
-    """{generator: [gates of each traffic flow in order]}; empty when they are not known."""
+    """{generator: [gates of each traffic flow in order]}; empty if they are not known."""
     found = _entries().get(key_of(document))
     if found is None:
         return {}
@@ -39,7 +39,7 @@ def known_gates(document: Document) -> dict[str, list[Gates]]:
 
 
 def known_params(name: str) -> str:
-    """The parameters with which ways of this pipeline are known, in words; empty for none."""
+    """The parameters with which this pipeline's routes are known, in words; empty if none."""
     entries = [entry for entry in _entries().values() if entry["pipeline"] == name]
     return ", or ".join(
         " ".join(f"{key}={value}" for key, value in entry["params"].items()) or "all as it has them"
@@ -48,7 +48,7 @@ def known_params(name: str) -> str:
 
 
 def packed(pipeline: str, params: Mapping[str, str], routes: Mapping[str, list[Any]]) -> Any:
-    """An entry of the file: each different way once, and one digit for each traffic flow."""
+    """An entry of the file: each different route once, and one digit for each traffic flow."""
     entry: dict[str, Any] = {}
     for source, found in routes.items():
         gates: list[Gates] = []
@@ -63,7 +63,7 @@ def packed(pipeline: str, params: Mapping[str, str], routes: Mapping[str, list[A
 
 
 def key_of(document: Document) -> str:
-    """Of all that decides about ways. The document is read without knowing the module kinds."""
+    """A hash of everything that determines routes. The document is read without module kinds."""
     pipeline = document.pipeline
     deciding = {
         "modules": {

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""resolve.py - which gate each splitter chooses for each traffic flow, for the simulator.
+"""resolve.py - finds the gate of each splitter for each traffic flow, for the simulator.
 
-The daemon's program knows it exactly: it sends a packet of each flow through the real modules.
-Without the program it is what was found when the project was built, or what declared flows tell,
-where names match or `flow:` of a traffic flow matches them.
+The daemon program knows it exactly: it sends a packet of each flow through the real modules.
+Without the program, the routes recorded in known.json apply, or declared flows with the same name
+or named by `flow:` of a traffic flow.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from .known import known_gates
 _TIMEOUT_S = 600
 _MAX_CACHED = 16
 
-Gate = int | str  # a number, "drop", or (without the daemon's program) a gate's name
+Gate = int | str  # a number, "drop", or (without the daemon program) a gate's name
 Route = dict[str, Any]  # {"name": traffic flow, "gates": {splitter: Gate}}
 Assignments = Mapping[str, Mapping[str, str]]  # generator -> traffic flow -> declared flow
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What `batchplaned --routes` found."""
+    """The answer of `batchplaned --routes`."""
 
     routes: dict[str, list[dict[str, Any]]]  # by generator or source: name, gates, ways
     frames: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     free: dict[str, list[float]] = field(default_factory=dict)  # splitter -> share of each gate
     warnings: list[str] = field(default_factory=list)
-    schedulers: dict[str, dict[str, Any]] = field(default_factory=dict)  # by egress: its numbers
+    schedulers: dict[str, dict[str, Any]] = field(default_factory=dict)  # by egress: its parameters
 
 
 @dataclass(frozen=True)
 class GroupedProbe:
-    """What `batchplaned --routes --grouped` found: flows that go the same way are one row."""
+    """The answer of `batchplaned --routes --grouped`: flows with the same route are one row."""
 
     routes: dict[str, list[dict[str, Any]]]  # by generator or source: ways, flows, scheduled
-    schedulers: dict[str, dict[str, Any]]  # by egress: its numbers; a tree's discipline alone
+    schedulers: dict[str, dict[str, Any]]  # by egress: parameters; of a tree only its discipline
 
 
 _cache: dict[str, Probe] = {}
@@ -62,10 +62,10 @@ def resolve_routes(
     assignments: Assignments | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> dict[str, list[Route]]:
-    """{generator: [{name, gates} of each traffic flow in order]}; inline sources count too.
+    """{generator: [{name, gates} of each traffic flow in order]}, with inline sources included.
 
-    `assignments` names the declared flow that a traffic flow is meant to follow; it goes before
-    what the daemon's program finds. `warn` gets a line for each thing that routes cannot show.
+    `assignments` names the declared flow that a traffic flow follows; it takes precedence over the
+    daemon program. `warn` gets a line for everything that routes cannot represent.
     """
     assignments = assignments or {}
     _check_assignments(document, assignments)
@@ -93,7 +93,7 @@ def resolve_routes(
 
 
 def resolve_schedulers(document: Document, daemon: Path | None = None) -> dict[str, dict[str, Any]]:
-    """What each `egress` schedules, in numbers. Raises BadInput without the program."""
+    """The parameters of each `egress` scheduler. Raises BadInput without the program."""
     modules = document.pipeline.get("modules", {})
     names = [name for name, module in modules.items() if module["kind"] == "egress"]
     if not names:
@@ -110,7 +110,7 @@ def resolve_schedulers(document: Document, daemon: Path | None = None) -> dict[s
 
 
 def _all_named(document: Document, assignments: Assignments) -> bool:
-    """Whether every traffic flow is told which one it follows, whatever its packets would do."""
+    """Whether `assignments` covers every traffic flow, so that no packet needs to be sent."""
     names = traffic_flow_names(document)
     return all(assignments.get(source, {}).keys() >= set(names[source]) for source in names)
 
@@ -142,9 +142,9 @@ def trace_routes(
     daemon: Path | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> list[Route]:
-    """The routes of a trace's flows, each by its first packet, when `source` brings it in.
+    """The routes of a trace's flows, each by its first packet, if `source` brings it in.
 
-    Without the daemon's program they are known only where no module chooses; `warn` is told so.
+    Without the daemon program they are known only if no module chooses; `warn` is told so.
     """
     unseen = [
         name for name, frame in zip(trace.names, trace.first_frames, strict=True) if not frame
@@ -215,7 +215,7 @@ def _check_assignments(document: Document, assignments: Assignments) -> None:
 def probe_routes(
     document: Document, program: Path, frames: Mapping[str, Sequence[str]] | None = None
 ) -> Probe:
-    """Asks the daemon's program; `frames`: further packets (hex) by what brings them in."""
+    """Asks the daemon program; `frames`: further packets (hex) by generator or source."""
     text = json.dumps(
         {**document.pipeline, "source_map": {}, "frames": frames or {}}, sort_keys=True
     )
@@ -239,7 +239,7 @@ def probe_routes(
 
 
 def probe_grouped(document: Document, program: Path) -> GroupedProbe:
-    """The same of very many traffic flows: 100,000 would be 60 MB of routes."""
+    """Like probe_routes(), for very many traffic flows: 100,000 would be 60 MB of routes."""
     answer = _ask(document, program, None, "--grouped")
     return GroupedProbe(answer["routes"], answer["schedulers"])
 
@@ -249,7 +249,7 @@ def _ask(
 ) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="batchplane-") as folder:
         file = Path(folder, "pipeline.json")
-        # Ways do not depend on the run order, and the daemon knows one only.
+        # Routes do not depend on the run order, and the daemon knows only one.
         engine = dict(document.pipeline.get("engine") or {})
         engine.pop("run_order", None)
         file.write_text(json.dumps({**document.pipeline, "engine": engine}))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a daemon or a simulation says of itself, for reading."""
+"""Renders the answers of a daemon or a simulation for people."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""control.py - promises and how they are kept, what the controller does, and why."""
+"""control.py - SLOs and whether they are met, the controller's actions, and the reasons."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _times(value: dict[str, Any] | None) -> str:
 
 
 def render_control(data: dict[str, Any]) -> RenderableType:
-    """`show control`: which controller, what it takes, its last decisions, what went wrong."""
+    """`show control`: the controller, its costs, its last decisions, and its faults."""
     if data["controller"] == "none":
         return Text("no controller is running (batchplane set controller=optimal)", "dim")
     lines: list[RenderableType] = [
@@ -126,12 +126,12 @@ def render_control(data: dict[str, Any]) -> RenderableType:
 
 
 def controller_name(control: dict[str, Any]) -> str:
-    """As its user calls it: a program by its file."""
+    """The name that users know: for a program its file."""
     return str(control.get("label") or control["controller"])
 
 
 def _step_costs(data: dict[str, Any]) -> RenderableType:
-    """What a step takes, part by part, and what it takes of the worker."""
+    """The duration of a step, part by part, and its share of the worker's time."""
     table = plain_table("<one step", "median", "p99", "longest")
     parts = (
         ("read counters", "count_ns"), ("run controller", "controller_ns"),
@@ -173,7 +173,7 @@ def _decisions(decisions: list[dict[str, Any]], max_changes: int = 6) -> Rendera
 
 
 def render_explain(data: dict[str, Any]) -> RenderableType:
-    """`explain`: the budget of flows term by term, and why each trigger is what it is."""
+    """`explain`: the delay budget of flows term by term, and the reason for each trigger."""
     parts: list[RenderableType] = [Text(str(data["controller"]), "bold")]
     for row in data["flows"]:
         parts += [Text(""), *_flow(row)]
@@ -183,7 +183,7 @@ def render_explain(data: dict[str, Any]) -> RenderableType:
 
 
 def _heaviest(module: dict[str, Any]) -> str:
-    """Who takes most of the service, where that is a port or another module behind the buffer."""
+    """The port or module behind the buffer that takes most of the service, if it is another one."""
     if module["heaviest"] == module["module"]:
         return ""
     return f"{short_duration(module['heaviest_ns'])} of it in {module['heaviest']}"
@@ -231,7 +231,7 @@ def _flow(row: dict[str, Any]) -> list[RenderableType]:
 
 
 def _egress(row: dict[str, Any]) -> tuple[str, str, str]:
-    """What the scheduler on a flow's way promises it."""
+    """The delay bound of the scheduler on a flow's path."""
     share = f"{short_bits(row['share_bps'])} are its share" if row["share_bps"] else ""
     if row["bound_ns"] is None:
         return "egress: at most", "-", share or "no share is promised"
@@ -240,7 +240,7 @@ def _egress(row: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def _legs(rows: list[dict[str, Any]]) -> RenderableType:
-    """A budget, task by task."""
+    """The delay budget of each task."""
     table = plain_table("task", "<up to", "budget", "measured", "1 us more saves")
     for row in rows:
         saved = row["load_per_us"]
@@ -280,7 +280,7 @@ def _modules(rows: list[dict[str, Any]]) -> RenderableType:
 
 
 def _holding(data: dict[str, Any]) -> list[RenderableType]:
-    """What holding costs a packet."""
+    """The cost of holding a packet."""
     lines: list[RenderableType] = []
     hold_ns = max((row.get("hold_ns") or 0.0 for row in data["modules"]), default=0.0)
     if hold_ns:
@@ -289,7 +289,7 @@ def _holding(data: dict[str, Any]) -> list[RenderableType]:
 
 
 def slo_lines(report: dict[str, Any]) -> list[RenderableType]:
-    """How each promise was kept, for the final report; nothing where no controller was on."""
+    """How each SLO was met, for the final report; nothing without a controller."""
     control, rows = report.get("control") or {}, report.get("slo") or []
     if control.get("controller", "none") == "none":
         return []

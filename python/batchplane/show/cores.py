@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""cores.py - `show cores`: what each worker does, and what workers hand to each other."""
+"""cores.py - `show cores`: the load of each worker, and the rings between workers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INTERVAL_S = 0.5
 
 
 def collect_cores(client: Client, _filters: dict[str, Any]) -> dict[str, Any]:
-    """Loads and rates over half a second, and the rings between workers as they are."""
+    """Loads and rates over half a second, and the current state of the rings between workers."""
     before = client.show("runtime")
     time.sleep(INTERVAL_S)
     now = client.show("runtime")
@@ -31,7 +31,7 @@ def cores_of(
     edges: list[dict[str, Any]],
     queues: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
-    """From two answers of `show runtime`, the graph's edges, and what queues tell."""
+    """From two answers of `show runtime`, the graph's edges, and the tables of queues."""
     seconds: float = max(now["now_ns"] - before["now_ns"], 1) / 1e9
     modules = {row["name"]: row for row in now["modules"]}
     earlier = {row["name"]: row for row in before["modules"]}
@@ -46,7 +46,7 @@ def cores_of(
         name = edge["from"]
         if modules.get(name, {}).get("kind") != "queue":
             continue
-        # A queue is filled where it stands in the list, and by its doors: NAME@WORKER.
+        # A queue is filled at its position in the list, and through its doors: NAME@WORKER.
         base = name.partition("@")[0]
         rings.append(
             {
@@ -87,7 +87,8 @@ def _core(
 
 
 def _polls(module: str, worker: str, now: dict[str, Any]) -> bool:
-    """Of what is no queue: a queue stands where it is filled."""
+    """Whether the worker polls the module; a queue does not count, as it is listed at its
+    filler."""
     row = next((row for row in now["modules"] if row["name"] == module), None)
     return row is not None and row["worker"] == worker and row["kind"] != "queue"
 

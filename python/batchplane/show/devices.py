@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""devices.py - modules on devices, and what placement has decided for them."""
+"""devices.py - modules on devices, and the decisions of placement."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _CAUSES = ("full", "age", "idle", "change")
 
 
 def collect_devices(client: Client, arguments: dict[str, Any]) -> list[dict[str, Any]]:
-    """What `show devices` is made of; it takes no arguments."""
+    """The data of `show devices`, which takes no arguments."""
     if arguments:
         raise BadInput(Problem("show devices takes no arguments", "command line", "show"))
     return stages_of(client.show("tables"))
 
 
 def stages_of(tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of what `show tables` tells: the modules that run on devices."""
+    """The modules that run on devices, from the answer of `show tables`."""
     return [row for row in tables if "stage" in row]
 
 
 def render_devices(tables: list[dict[str, Any]]) -> RenderableType:
-    """Where each module runs and in what batches, and what its devices are doing."""
+    """Where each module runs and in what batches, and the state of its devices."""
     stages = stages_of(tables)
     if not stages:
         return Text("no module runs on a device (docs/devices.md)", "dim")
@@ -78,7 +78,7 @@ def _watts(watts: float | None) -> str:
 
 
 def render_placement(data: dict[str, Any]) -> RenderableType:
-    """The plan in force, what it promises, and why it was taken."""
+    """The plan in force, its predictions, and the reason for it."""
     if not data.get("is_on"):
         return Text(
             "modules stay on the devices they are on: no `placement` (docs/devices.md)", "dim"

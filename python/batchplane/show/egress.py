@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""egress.py - `show egress`: what schedulers promise their flows and nodes, and what each has."""
+"""egress.py - `show egress`: the guarantees of schedulers for flows and nodes, and their use."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ INTERVAL_S = 0.5
 
 
 def collect_egress(client: Client, filters: dict[str, Any]) -> list[dict[str, Any]]:
-    """What each scheduler tells that has the node, with rates over half a second.
+    """The status of each scheduler that has the node, with rates over half a second.
 
-    Filters: node, limit, by, module. Raises RunFailed where there is no such scheduler.
+    Filters: node, limit, by, module. Raises RunFailed if there is no such scheduler.
     """
     known = [node["name"] for node in client.show("graph")["nodes"] if node["kind"] == "egress"]
     modules = [name for name in known if filters.get("module", name) == name]
@@ -52,7 +52,7 @@ def _again(client: Client, first: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_rates(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
-    """What a scheduler tells, and in each row that it told before, what it carried since."""
+    """A scheduler's status, with the rate of each row that it also had before."""
     seconds = max(now["now_ns"] - before["now_ns"], 1) / 1e9
     sent = {row["number"]: row["bytes"] for row in before["rows"]}
     rows = [
@@ -65,7 +65,7 @@ def with_rates(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
 
 
 def schedulers_of(before: dict[str, Any], now: dict[str, Any]) -> list[dict[str, Any]]:
-    """The schedulers in two answers of `show all`, with rates between them."""
+    """The schedulers in two answers of `show all`, with the rates between them."""
     old = {row["module"]: row["status"] for row in before.get("tables", []) if "status" in row}
     return [
         {
@@ -83,7 +83,7 @@ def render_egress(data: list[dict[str, Any]]) -> RenderableType:
 
 
 def egress_blocks(data: list[dict[str, Any]]) -> list[RenderableType]:
-    """The same as parts, an empty line before each scheduler."""
+    """The parts of render_egress(), with an empty line before each scheduler."""
     parts: list[RenderableType] = []
     for told in data:
         parts += [Text(""), _title(told), egress_table(told)]
@@ -100,7 +100,7 @@ def _title(told: dict[str, Any]) -> Text:
 
 
 def egress_table(told: dict[str, Any]) -> Table:
-    """What one scheduler tells: a node and, indented, all below it; or the worst below it."""
+    """One scheduler: a node and, indented, everything below it; or the worst below it."""
     table = plain_table(
         "<node or flow", "minimum", "ceiling", "share", "carries", "waiting", "in bytes", "p50 <",
         "p99 <", "marked", "<dropped",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""graph.py - the running graph as a tree of text and as Graphviz."""
+"""graph.py - the running graph as a text tree, and for Graphviz."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..base.units import short_count
 
 
 def graph_tree(data: dict[str, Any]) -> RenderableType:
-    """The graph from its inputs; what was shown above is only named."""
+    """The graph from its inputs; parts shown above are only named."""
     nodes = {node["name"]: node for node in data["nodes"]}
     leaving: dict[str, list[dict[str, Any]]] = defaultdict(list)
     entered = set()
@@ -48,7 +48,7 @@ def graph_tree(data: dict[str, Any]) -> RenderableType:
 
 
 def graph_dot(data: dict[str, Any], name: str = "pipeline") -> str:
-    """The graph for `dot -Tsvg`; thick edges carry much."""
+    """The graph for `dot -Tsvg`; thicker edges carry more packets."""
     most = max((edge.get("pkts") or 0 for edge in data["edges"]), default=0) or 1
     lines = [f"digraph {_quoted(name)} {{", "  rankdir=LR;", "  node [shape=box, fontname=sans];"]
     for node in data["nodes"]:

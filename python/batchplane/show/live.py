@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""live.py - watches a running daemon: a live view on a terminal, plain lines elsewhere."""
+"""live.py - watches a running daemon: a live view on a terminal, plain lines otherwise."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .view import plain_line, render_live
 
 @dataclass(frozen=True)
 class WatchOptions:
-    """How long and how often; None = until interrupted."""
+    """How long and how often; None: until interrupted."""
 
     duration_s: float | None = None
     interval_s: float = 1.0
@@ -29,7 +29,7 @@ class WatchOptions:
 
 
 def watch(client: Client, console: Console, options: WatchOptions) -> tuple[Snapshot, Snapshot]:
-    """Shows what happens until the time is over or Interrupted; the first and the last snapshot."""
+    """Shows the daemon until the time is over or Interrupted; returns first and last snapshot."""
     hello = client.hello()
     first: Snapshot = client.show("all")
     last = first

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""nat.py - what `show nat` asks the NAT modules of a daemon, and how it prints it."""
+"""nat.py - `show nat`: queries the NAT modules of a daemon and prints their connections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COLUMNS = ("protocol", "inside", "outside", "remote", "state", "idle_s")
 
 
 def collect_nat(client: Client, filters: dict[str, Any]) -> list[dict[str, Any]]:
-    """Counts of every NAT module, and its connections that the filters leave.
+    """The counters of every NAT module, and the connections that match the filters.
 
     Filters: protocol, state, inside, outside, remote, limit. Raises RunFailed without NAT modules.
     """
@@ -37,7 +37,7 @@ def collect_nat(client: Client, filters: dict[str, Any]) -> list[dict[str, Any]]
 
 
 def render_nat(data: list[dict[str, Any]]) -> RenderableType:
-    """One block per NAT module: counts, ports per external address, connections."""
+    """One block per NAT module: counters, ports per external address, connections."""
     parts: list[RenderableType] = []
     for module in data:
         states = ", ".join(f"{n} {name}" for name, n in module["states"].items() if n)

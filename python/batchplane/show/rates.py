@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""rates.py - two snapshots of a daemon to what happened between them, grouped for reading."""
+"""rates.py - computes what happened between two snapshots of a daemon, grouped for reading."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Snapshot = dict[str, Any]
 
 PERCENTILES = ("p50", "p95", "p99", "p99.9")
 CAUSES = ("full", "age", "idle", "change")
-_GROUP_FROM = 4  # this many alike names are shown as one row
+_GROUP_FROM = 4  # this many similar names are shown as one row
 
 
 @dataclass(frozen=True)
 class ModuleRow:
-    """One module, or several alike ones."""
+    """One module, or several similar ones."""
 
     name: str
     kind: str
@@ -31,7 +31,7 @@ class ModuleRow:
 
 @dataclass(frozen=True)
 class BufferRow:
-    """The buffers of one module, or of several alike ones."""
+    """The buffers of one module, or of several similar ones."""
 
     name: str
     count: int
@@ -45,7 +45,7 @@ class BufferRow:
 
 @dataclass(frozen=True)
 class FlowRow:
-    """One flow, or several alike ones: then the worst delays among them."""
+    """One flow, or several similar ones with the worst delays among them."""
 
     name: str
     count: int
@@ -59,8 +59,6 @@ class FlowRow:
 
 @dataclass(frozen=True)
 class DropRow:
-    """Drops of one reason."""
-
     name: str
     count: int
     reason: str
@@ -72,7 +70,7 @@ class DropRow:
 
 @dataclass(frozen=True)
 class Rates:
-    """Everything the live view shows."""
+    """Everything that the live view shows."""
 
     interval_s: float
     in_pps: float
@@ -91,7 +89,7 @@ class Rates:
 
 
 def compute_rates(before: Snapshot | None, now: Snapshot) -> Rates:
-    """Rates between two `show all`; with none before, since the start."""
+    """Rates between two `show all`; without the first, since the start."""
     before = before or {}
     runtime, old_runtime = now["runtime"], before.get("runtime", {})
     start_ns = old_runtime.get("now_ns", runtime.get("epoch_ns", 0))
@@ -131,7 +129,7 @@ def buffer_list(snapshot: Snapshot) -> list[dict[str, Any]]:
 
 
 def in_order_of_the_way(rows: list[dict[str, Any]], graph: dict[str, Any]) -> list[dict[str, Any]]:
-    """Modules as packets meet them: by the longest way from an input."""
+    """Modules in packet order: by the longest path from an input."""
     depth = {row["name"]: 0 for row in rows}
     edges = [(edge["from"], edge["to"]) for edge in graph.get("edges", [])]
     for _ in range(len(rows)):
@@ -146,14 +144,14 @@ def in_order_of_the_way(rows: list[dict[str, Any]], graph: dict[str, Any]) -> li
 
 
 def family(name: str) -> str:
-    """ttl_3 and ttl_17 are of one family: ttl_*."""
+    """The name with its last number replaced: ttl_3 and ttl_17 both give ttl_*."""
     return re.sub(r"\d+(?!.*\d)", "*", name)
 
 
 def _families(
     rows: Iterable[dict[str, Any]], key: str, *more: str
 ) -> list[tuple[str, list[dict[str, Any]]]]:
-    """Rows in their order, alike ones together when there are enough of them."""
+    """Rows in their order; similar ones are grouped if there are enough of them."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault((family(row[key]), *(str(row.get(name)) for name in more)), []).append(
@@ -213,7 +211,7 @@ def _cause(row: dict[str, Any], cause: str, what: str) -> float:
 
 
 def is_buffer_used(row: dict[str, Any]) -> bool:
-    """True when the buffer holds packets, did so, or would."""
+    """True if the buffer holds packets, has held some, or has a trigger."""
     fired = any(_cause(row, cause, "firings") for cause in CAUSES)
     return bool(row.get("trigger_pkts") or row.get("held_pkts") or fired)
 

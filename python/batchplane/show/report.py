@@ -25,7 +25,7 @@ def render_report(
     report: dict[str, Any],
     max_modules: int = 40,
 ) -> RenderableType:
-    """What happened between two snapshots, and the daemon's last word on whether packets sum up."""
+    """What happened between two snapshots, and the daemon's final packet balance."""
     rates = compute_rates(first, last)
     parts: list[RenderableType] = [Text(""), _headline(rates, hello)]
     parts += [_balance_line(report.get("balance") or last["runtime"]["balance"]), Text("")]
@@ -55,7 +55,8 @@ def render_report(
 
 
 def _refused_lines(first: Snapshot, last: Snapshot) -> list[RenderableType]:
-    """What generators offered and a full ring refused never came in: no balance has it."""
+    """Packets that a full ring refused from generators: they never came in, so no balance has
+    them."""
     before = {str(row["name"]): row for row in first["generators"]}
     lines: list[RenderableType] = []
     for row in last["generators"]:
@@ -77,7 +78,7 @@ def _refused_lines(first: Snapshot, last: Snapshot) -> list[RenderableType]:
 def report_json(
     first: Snapshot, last: Snapshot, hello: dict[str, Any], report: dict[str, Any]
 ) -> dict[str, Any]:
-    """The same for programs."""
+    """The report for programs."""
     rates = compute_rates(first, last)
     return {
         "label": label_of(hello),
@@ -93,13 +94,13 @@ def report_json(
 
 
 def ns_per_pkt(rates: Rates) -> float | None:
-    """Busy worker time for each packet that came in."""
+    """Busy worker time per packet that came in."""
     busy = sum(worker.get("busy_ratio") or 0 for worker in rates.workers)
     return busy / rates.in_pps * 1e9 if rates.in_pps > 0 and busy > 0 else None
 
 
 def label_of(hello: dict[str, Any]) -> str:
-    """`measured`, or `simulated`: figures of one never stand under the label of the other."""
+    """`measured` or `simulated`, so that no figure has the wrong label."""
     return str(hello.get("label", MEASURED))
 
 
@@ -152,7 +153,7 @@ def _drop_lines(rates: Rates) -> list[RenderableType]:
 
 
 def render_trace(packets: list[dict[str, Any]]) -> RenderableType:
-    """The path, waits and end of each traced packet."""
+    """The path, waiting times and end of each traced packet."""
     if not packets:
         return Text("no packet seen. Is there traffic, and does the filter match it?", "yellow")
     lines: list[RenderableType] = []

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""sessions.py - what `show sessions` asks of a mobile gateway, and how it prints it.
+"""sessions.py - `show sessions`: queries a mobile gateway and prints its sessions.
 
-Beside the sessions: what is left of their quotas, and the latest reports, of usage rules and of
-what waits for users. And what commands answer that take sessions or rules away.
+Besides the sessions it shows what remains of their quotas, and the latest reports: of usage rules,
+and of packets held for users. It also prints the answers of commands that remove sessions or rules.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _REPORT_COLUMNS = ("number", "seid", "kind", "urr", "trigger", "pdr", "up_bytes"
 
 
 def collect_sessions(client: Client, filters: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each table of sessions, with those sessions that the filters leave and what they used.
+    """Each table of sessions, with the sessions that match the filters and their usage.
 
-    Filters: seid, ue, limit, rules. Raises RunFailed without modules that know sessions.
+    Filters: seid, ue, limit, rules. Raises RunFailed if no module knows sessions.
     """
     tables: dict[str, str] = {}
     for node in client.show("graph")["nodes"]:
@@ -61,7 +61,7 @@ def collect_sessions(client: Client, filters: dict[str, Any]) -> list[dict[str, 
 
 
 def _latest_reports(client: Client, module: str, filters: dict[str, Any]) -> list[dict[str, Any]]:
-    """The last few that the table has, of one session where only that is asked for."""
+    """The latest reports of the table, of one session if the filters name it."""
     latest = client.module(module, "reports", {"limit": 0})["latest"]
     if "seid" in filters:
         wanted = {"seid": filters["seid"], "limit": 4096}
@@ -72,7 +72,7 @@ def _latest_reports(client: Client, module: str, filters: dict[str, Any]) -> lis
 
 
 def render_sessions(data: list[dict[str, Any]]) -> RenderableType:
-    """One block per table: sessions and what they used in each direction."""
+    """One block per table: sessions and their usage in each direction."""
     parts: list[RenderableType] = []
     for table in data:
         matching = table["matching"]
@@ -91,7 +91,7 @@ def render_sessions(data: list[dict[str, Any]]) -> RenderableType:
 
 
 def _quota_rows(sessions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of the usage rules that have quotas, what is left."""
+    """What remains of the quotas, for usage rules that have some."""
     return [
         {**urr, "seid": session["seid"], "urr": urr["id"], "used_up": _yes(urr["is_used_up"])}
         for session in sessions
@@ -105,7 +105,7 @@ def _yes(is_so: bool) -> str:
 
 
 def render_ended(ended: list[dict[str, Any]]) -> RenderableType:
-    """What a command took away, with its use: of URRs since their last report, of PDRs ever."""
+    """What a command removed, with its usage: of URRs since their last report, of PDRs in total."""
     rows = []
     for one in ended:
         for urr in one["urrs"]:

@@ -162,7 +162,7 @@ def _buffers(data: Any) -> RenderableType:
 
 
 def _units(rows: list[dict[str, Any]]) -> RenderableType:
-    """Whose turn it is, where a task is scheduled explicitly."""
+    """The units of a task under explicit scheduling, with their turns."""
     table = plain_table(
         "<unit", "weight", "share", "turns", "pkts/turn", "held", "most", "queue", "pace",
         "congested",
@@ -249,7 +249,7 @@ def _is_worth_a_word(value: Any) -> bool:
     return isinstance(value, (str, int, float)) and value not in ("", 0, True)
 
 
-# What a module tells that has views of its own: `show devices`, `show egress`.
+# Keys that have their own views: `show devices`, `show egress`.
 _SHOWN_ELSEWHERE = ("module", "kind", "stage", "status")
 
 
@@ -284,7 +284,7 @@ def _facts(data: Any) -> RenderableType:
 
 
 def _records(rows: list[dict[str, Any]]) -> RenderableType:
-    """Rows of any module's `list`, a column for each key."""
+    """Rows of any module's `list`, with a column for each key."""
     columns = list(dict.fromkeys(key for row in rows for key in row))
     table = plain_table(*[f"<{column}" for column in columns])
     for row in rows:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""view.py - the live view: pure functions from rates to what rich prints."""
+"""view.py - the live view: pure functions that turn rates into rich text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_DROP_ROWS = 6
 
 
 def facts_line(hello: dict[str, Any]) -> str:
-    """One line that says which lookup path, memory and cores are used."""
+    """One line with the lookup path, memory and cores in use."""
     facts = hello.get("facts", {})
     workers = ", ".join(
         f"{worker['name']} on core {worker['core']}" for worker in facts.get("workers", [])
@@ -57,7 +57,7 @@ def render_live(
 
 
 def plain_line(before: Snapshot | None, now: Snapshot, elapsed_s: float) -> str:
-    """The same in one line, for files and pipes."""
+    """The live view in one line, for files and pipes."""
     rates = compute_rates(before, now)
     worst = {
         p: max((row.percentiles_ns[p] or 0 for row in rates.flows), default=0)

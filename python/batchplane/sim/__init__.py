@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pipelines in virtual time."""
+"""Simulates pipelines in virtual time."""

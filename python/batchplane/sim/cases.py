@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""cases.py - many simulated runs at once, over processes, with one progress bar."""
+"""cases.py - runs many simulations in parallel processes, with one progress bar."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from .result import Result
 from .simulation import Simulation
 
 _REPORT_EVERY_S = 0.1
-# Streams of one generator take neighbouring seeds.
+# The streams of one generator use consecutive seeds.
 _SEED_STEP = 1_000_003
 
 
 @dataclass(frozen=True)
 class Case:
-    """One run: a controller (a name, or a file of Python) and a seed."""
+    """One run: a controller (a name, or a Python file) and a seed."""
 
     controller: str
-    seed: int  # 1: random numbers as the pipeline has them
+    seed: int  # 1: the pipeline's own random numbers
     duration_ns: int | None
     period_ns: int
     settings: dict[str, Any] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Case:
 
 
 def with_seed(spec: dict[str, Any], seed: int) -> dict[str, Any]:
-    """The simulation with other random numbers: of choices and noise, and of the traffic."""
+    """The simulation with other random numbers, for choices and noise as well as for traffic."""
     generators = []
     for entry in spec.get("generators", []):
         params = entry.get("params", {})
@@ -61,7 +61,7 @@ def with_seed(spec: dict[str, Any], seed: int) -> dict[str, Any]:
 
 
 def run_case(inputs: Inputs, case: Case, tell: Any = None) -> Result:
-    """Runs one case in this process; `tell(share)` hears how far it is."""
+    """Runs one case in this process; calls `tell(share)` with its progress."""
     sim = Simulation(replace(inputs, spec=with_seed(inputs.spec, case.seed)))
     is_file = is_controller_file(case.controller)
     controller = load_controller(case.controller, sim.model) if is_file else case.controller
@@ -80,7 +80,7 @@ def run_case(inputs: Inputs, case: Case, tell: Any = None) -> Result:
 
 
 def _seldom(tell: Any) -> Any:
-    """Passes on a share of progress ten times a second at most."""
+    """Passes on progress at most ten times a second."""
     last_s = 0.0
 
     def pass_on(share: float) -> None:
@@ -96,7 +96,7 @@ def _seldom(tell: Any) -> Any:
 def run_cases(
     inputs: Inputs, cases: Sequence[Case], jobs: int | None, errors: Console
 ) -> list[Result]:
-    """Runs all cases, in their order; one bar on a terminal tells how far all of them are."""
+    """Runs all cases, in their order; one bar on a terminal shows the total progress."""
     jobs = max(1, min(jobs or available_cores(), len(cases)))
     columns = (
         TextColumn("{task.description}"),
@@ -123,11 +123,11 @@ def run_cases(
 
 
 def available_cores() -> int:
-    """Cores that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
-# The parent's queue, in the processes that run cases.
+# The parent's queue, set in the processes that run cases.
 _queue: Any = None
 
 
@@ -142,7 +142,7 @@ def _run_numbered(inputs: Inputs, case: Case, number: int) -> Result:
 
 @safe_paths()
 def _run_parallel(inputs: Inputs, cases: Sequence[Case], jobs: int, show: Any) -> list[Result]:
-    # Not fork: threads of the progress bar and of libraries would be copied while they hold locks.
+    # Not fork: it would copy threads of the progress bar and of libraries while they hold locks.
     context = multiprocessing.get_context("spawn")
     shares: Any = context.Queue()
     done = [0.0] * len(cases)
@@ -185,7 +185,7 @@ def _drained(shares: Any) -> Iterable[tuple[int, float]]:
 
 
 def comparison_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
-    """One row a controller: means over its seeds, and the spread of the rate."""
+    """One row per controller: means over its seeds, and the spread of the rate."""
     groups: dict[str, list[Result]] = {}
     for result in results:
         groups.setdefault(result.controller, []).append(result)
@@ -215,7 +215,7 @@ def _comparison_row(name: str, results: Sequence[Result]) -> dict[str, Any]:
 
 
 def _mean_batch(result: Result) -> float:
-    """Packets a batch, over the modules whose buffers a controller may set."""
+    """Packets per batch, over the modules whose buffers a controller may set."""
     controlled = {
         str(entry["name"]) for entry in result.model["modules"] if entry.get("is_controlled")
     }
@@ -227,7 +227,7 @@ def _mean_batch(result: Result) -> float:
 
 
 def _worst_flow(result: Result) -> tuple[str, float | None, float | None]:
-    """The flow whose p99 comes nearest to its SLO, or passes it most."""
+    """The flow whose p99 comes closest to its SLO, or exceeds it most."""
     rows = [
         (str(name), float(row["delay_p99_ns"]), float(row["delay_slo_ns"]))
         for name, row in result.flows.iterrows()
@@ -240,7 +240,6 @@ def _worst_flow(result: Result) -> tuple[str, float | None, float | None]:
 
 
 def comparison_table(rows: Sequence[dict[str, Any]]) -> Table:
-    """The rows as a table."""
     table = plain_table(
         "<controller", "runs", "rate", "+-", "core", "batch", "<tightest flow", "p99", "SLO",
         "violated periods",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""edits.py - settings and scenario actions as the changes that the extension's edit() takes."""
+"""edits.py - turns settings and scenario actions into changes for the extension's edit()."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GENERATOR_KEYS = ("rate_pps", "is_on", "weights", "is_saturating")
 
 
 def edits_of_sets(sets: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The protocol's `set` objects as one change, or none. Raises BadInput for what it lacks."""
+    """The protocol's `set` objects as one change, or none. Raises BadInput if it has no model."""
     edit: dict[str, Any] = {}
     for change in sets:
         what = change["what"]
@@ -27,7 +27,7 @@ def edits_of_sets(sets: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
             buffer["weight"] = change["weight"]
         elif what == "age_limit":
             buffer = edit.setdefault("buffers", {}).setdefault(change["module"], {})
-            # No limit of its own: the stranding limit, which is 0 here.
+            # Without its own limit a module has the stranding limit, which is 0 here.
             buffer["age_limit_ns"] = change["age_limit_ns"] or 0
         elif what == "slo":
             edit.setdefault("slo_ns", {})[change["flow"]] = change["delay_slo_ns"]
@@ -54,7 +54,7 @@ def _generator(target: dict[str, Any], change: dict[str, Any]) -> None:
 
 
 def edits_of_action(action: Action, spec: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """An action of a scenario as changes, and warnings about what has no model."""
+    """An action of a scenario as changes, and warnings about parts that have no model."""
     edits = edits_of_sets(action.sets)
     warnings = []
     if action.costs:

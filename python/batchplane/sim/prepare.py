@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""prepare.py - reads and checks all that a simulation needs, before anything is simulated."""
+"""prepare.py - reads and checks everything that a simulation needs, before it starts."""
 
 from __future__ import annotations
 
@@ -36,28 +36,29 @@ from .spec import Machine, build_spec, check_costs, checked_machine, with_profil
 from .stages import stages_of
 from .traffic import Traffic, load_traffic, with_traffic
 
-# Behind a capture's last packet: until the generator has seen it, and the worker's poll.
+# After a capture's last packet: time for the generator to see it and for the worker to poll.
 _LAST_LOOK_NS = 10_000
-# Of what is ready, in a task: see docs/simulator.md.
+# The order of ready modules in a task; see docs/simulator.md.
 RUN_ORDERS = ("depth", "deadline")
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """All that makes a simulation, ready for the extension; can be sent to other processes."""
+    """Everything that a simulation needs, ready for the extension; can be sent to other
+    processes."""
 
     document: Document
     spec: dict[str, Any]
     actions: tuple[Action, ...] = ()
-    edits: tuple[dict[str, Any], ...] = ()  # before the first packet
-    duration_ns: int | None = None  # of the scenario, or else of the captures
-    is_captured: bool = False  # it is of the captures: until they are used up
+    edits: tuple[dict[str, Any], ...] = ()  # applied before the first packet
+    duration_ns: int | None = None  # of the scenario, else of the captures
+    is_captured: bool = False  # the duration is the captures': run until they are used up
     warnings: tuple[str, ...] = ()
-    origin: str = ""  # where the costs come from, in words
+    origin: str = ""  # origin of the costs, in words
 
 
 def duration_ns(value: str | int, what: str) -> int:
-    """Nanoseconds of '10ms' or of a number of them. Raises BadInput."""
+    """Nanoseconds of '10ms', or of a number of ns. Raises BadInput."""
     ns = value if type(value) is int else parse_duration_ns(value)
     if ns is None or ns <= 0:
         raise BadInput(Problem(f"'{value}' is not a duration", what, fix="with a unit: 10ms, 1s"))
@@ -65,7 +66,7 @@ def duration_ns(value: str | int, what: str) -> int:
 
 
 def known_kinds() -> Kinds:
-    """The kinds that the daemon has; without one, kinds are not checked."""
+    """The daemon's module kinds; without a daemon program, kinds are not checked."""
     try:
         return load_kinds(find_program())
     except RunFailed:
@@ -93,7 +94,7 @@ def load_document(
 
 
 def _fit(document: Document) -> None:
-    """Chooses what the pipeline leaves open; that the program is missing is told later."""
+    """Fits automatic weights; a missing daemon program is reported later."""
     with contextlib.suppress(RunFailed):
         fit_weights(document, find_program())
 
@@ -101,8 +102,8 @@ def _fit(document: Document) -> None:
 def _under_traffic(
     document: Document, traffic: str | Path | Traffic | None, kinds: Kinds, warnings: list[str]
 ) -> tuple[Document, dict[str, Trace], dict[str, dict[str, str]]]:
-    """The pipeline with what comes in; captures by generator, and the declared flows that traffic
-    flows are meant to follow. Raises BadInput."""
+    """The pipeline with its traffic, captures by generator, and the declared flows that traffic
+    flows follow. Raises BadInput."""
     if traffic is None and generator_states(document.pipeline):
         return document, {}, {}
     if traffic in (None, SATURATED):
@@ -114,7 +115,7 @@ def _under_traffic(
     document = with_traffic(document, traffic)
     raise_errors(check_document(document, kinds))
     traces = {name: read_trace(path) for name, path in traffic.traces.items()}
-    # What the user says of traffic of his own goes before what the program finds.
+    # The user's own traffic file takes precedence over what the daemon program finds.
     return document, traces, followed_flows(document, traffic.sources_of_flows())
 
 
@@ -130,13 +131,13 @@ def prepare(
     run_order: str | None = None,
     seed: int = 1,
 ) -> Inputs:
-    """Reads and checks all that a simulation needs. Raises BadInput with every mistake."""
+    """Reads and checks everything that a simulation needs. Raises BadInput with every mistake."""
     if run_order not in (None, *RUN_ORDERS):
         fix = suggestion(str(run_order), RUN_ORDERS, ", ".join(RUN_ORDERS))
         raise BadInput(Problem(f"'{run_order}' is not a run order", "--run-order", fix=fix))
     kinds = known_kinds()
     document, warnings = load_document(pipeline, overrides or {}, kinds), list[str]()
-    known = _costs_of(document, costs)  # of its own ports, whatever stands for them
+    known = _costs_of(document, costs)  # for the pipeline's own ports, before traffic replaces them
     document, traces, followed = _under_traffic(document, traffic, kinds, warnings)
     _fit(document)
     module_costs = {
@@ -158,7 +159,7 @@ def prepare(
     machine = with_profiled_loop(machine, known["loop"])
     columns = {
         name: {
-            # Types and order as the extension takes them without a copy in between.
+            # The extension takes these types and this order without a copy.
             "time_ns": np.ascontiguousarray(trace.time_ns, np.int64),
             "flow": np.ascontiguousarray(trace.flow, np.int32),
             "size_bytes": np.ascontiguousarray(trace.size_bytes, np.int32),
@@ -194,14 +195,14 @@ _FREE = {"cost_per_batch_ns": 0.0, "cost_per_pkt_ns": 0.0}
 
 
 def _captured_ns(document: Document, traces: Mapping[str, Trace]) -> int | None:
-    """How long the captures last when nothing else brings packets: the time after it is idle."""
+    """How long the captures last, if nothing else brings packets: afterwards all is idle."""
     if not traces or set(traces) != set(generator_states(document.pipeline)):
         return None
     return _LAST_LOOK_NS + max(int(trace.time_ns[-1]) for trace in traces.values())
 
 
 def _costs_of(document: Document, costs: Any) -> dict[str, Any]:
-    """Costs by module, of the loop, and what is to be said of them."""
+    """Costs by module and of the loop, with warnings and origin."""
     pipeline = document.pipeline
     if isinstance(costs, Mapping):
         wrong = [name for name, cost in costs.items() if not isinstance(cost, Mapping)]
@@ -233,7 +234,7 @@ def _costs_of(document: Document, costs: Any) -> dict[str, Any]:
         "modules": found.as_json()["modules"],
         "in_queue": _FREE if found.in_queue is None else found.in_queue.as_json(),
         "loop": found.loop,
-        # What nobody asked for by name is no reason to warn: the origin says it.
+        # No warning about costs that nobody chose: the origin states them.
         "warnings": [] if costs is None else told,
         "origin": origin + where,
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""records.py - single packets, hops and firings of a simulation, with names for numbers."""
+"""records.py - packets, hops and firings of a simulation, with names instead of numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def named_frame(
         frame.insert(1, "flow", _named(numbers, [*flows, "other"]))
         return frame
     if what == "firings":
-        # Passes that no buffer released have no cause.
+        # Batches that no buffer released have no cause.
         frame = frame[frame["cause"] < len(CAUSES)].reset_index(drop=True)
         frame["cause"] = _named(frame["cause"], CAUSES)
     frame["module"] = _named(frame["module"], [str(entry["name"]) for entry in model["modules"]])
@@ -48,7 +48,7 @@ def _named(numbers: Any, names: Sequence[str]) -> Any:
 def declared_flows(n_packets: int, hops: Mapping[str, Any], model: Mapping[str, Any]) -> list[int]:
     """The number of the declared flow of each packet, by the modules that it ran through.
 
-    Those on other ways get the number after the last one.
+    Packets on other paths get the number after the last one.
     """
     ran = {module for task in model["tasks"] for module in task["modules"]}
     flows = [

@@ -1,33 +1,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""replay.py - how long captures are replayed: until all of them is in, or until the run ends.
+"""replay.py - how long captures are replayed: until every packet is in, or until the run ends.
 
-A capture that comes faster than the worker takes it lasts longer than its own times say.
+A capture that is faster than the worker lasts longer than its own timestamps.
 """
 
 from __future__ import annotations
 
 from ..native.loader import NativeSimulation
 
-# Beyond the captures' own end it is looked so often whether all is in.
+# After the captures' own end, how often to check whether every packet is in.
 _HOP_NS = 10_000
-# What takes no packet for so long (a generator that is off, say) never will.
+# If no packet is taken for so long, none ever will be: a generator may be off.
 _PATIENCE_NS = 1_000_000_000
 
 
 class Replay:
-    """Of one run; without captures there is nothing to do."""
+    """The replay of one run; without captures it does nothing."""
 
     def __init__(self, native: NativeSimulation, is_until_used: bool):
-        """`is_until_used`: nobody has said how long the run is."""
+        """`is_until_used`: the run has no given length."""
         self._native = native
         self._is_until_used = is_until_used
         self._left_pkts = native.unreplayed_pkts
         self._moved_ns = native.now_ns
 
     def end_ns(self, end_ns: int, next_ns: int) -> int:
-        """The run's end, once it is reached: further on while packets of captures are outside.
+        """The run's end; it is moved on while packets of captures are left.
 
-        Goes on itself, until `next_ns` at most, where the period ends.
+        Advances the simulation itself, up to `next_ns`, the end of the period.
         """
         if not self._is_until_used or self._native.now_ns < end_ns:
             return end_ns
@@ -43,7 +43,7 @@ class Replay:
         return self._native.now_ns
 
     def warnings(self) -> list[str]:
-        """What is to be said when the traffic ends here."""
+        """Warnings, if the traffic ends here."""
         left_pkts = self._native.unreplayed_pkts
         if not left_pkts:
             return []

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""result.py - what a simulated run gives: frames of pandas, and the report that runs have.
+"""result.py - the results of a simulated run: pandas frames, and the usual report of a run.
 
-Frames (times in ns, rates in packets a second):
+Frames (times in ns, rates in packets per second):
 - `flows`, `modules`: one row each, over the whole run;
-- `periods`: one row a period: rates, busy share, the longest turnaround;
-- `module_periods`, `flow_periods`: one row a period and module or flow;
-- `packets`, `hops`, `firings`: single ones, when they were asked for.
+- `periods`: one row per period: rates, busy share, the longest turnaround;
+- `module_periods`, `flow_periods`: one row per period and module or flow;
+- `packets`, `hops`, `firings`: single ones, if they were requested.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ _FLOW_COLUMNS = (
     "delay_sum_ns",
     "delay_max_ns",
     "delay_ns",
-    "egress_bound_ns",  # what a scheduler on its way may take at most; 0: nothing is promised
-    "is_beyond_share",  # of its link: its queue grows
+    "egress_bound_ns",  # bound of a scheduler on the path; 0: no guarantee
+    "is_beyond_share",  # of the link: its queue grows
 )
 
 
 class PeriodLog:
-    """Collects periods as they pass; frames are made when they are wanted."""
+    """Collects periods as they pass; frames are made on demand."""
 
     def __init__(self, model: Mapping[str, Any]):
         self._flows = [str(entry["name"]) for entry in model["flows"]]
-        # Of what brings packets in; a queue between tasks has a buffer, and is none of them.
+        # Inputs of the pipeline. A queue between tasks has a buffer, so it does not count.
         self._entries = [i for i, row in enumerate(model["modules"]) if not row["has_buffer"]]
         self._periods: list[Mapping[str, Any]] = []
         self._names: list[list[str]] = []  # of modules, by period
@@ -65,7 +65,7 @@ class PeriodLog:
         self.model_is(model)
 
     def model_is(self, model: Mapping[str, Any]) -> None:
-        """From the next period on: parts have moved."""
+        """Parts have moved: the model applies from the next period on."""
         self._modules = [str(entry["name"]) for entry in model["modules"]]
         self._workers = [str(name) for name in model["workers"]]
         self._legs = [
@@ -74,7 +74,7 @@ class PeriodLog:
         ]
 
     def add(self, period: Mapping[str, Any], decision: Mapping[str, Any] | None) -> None:
-        """Notes a period and what was decided after it."""
+        """Records a period and the decision after it."""
         self._periods.append(period)
         self._names.append(self._modules)
         self._tasks_of_legs.append(self._legs)
@@ -96,7 +96,7 @@ class PeriodLog:
         )
 
     def periods(self) -> DataFrame:
-        """One row a period."""
+        """One row per period."""
         import numpy as np
         import pandas as pd
 
@@ -124,7 +124,7 @@ class PeriodLog:
         return pd.DataFrame(rows)
 
     def module_periods(self) -> DataFrame:
-        """One row a period and module."""
+        """One row per period and module."""
         frame = self._long("modules", "module", self._names, _MODULE_COLUMNS)
         if len(frame):
             frame["batch_mean_pkts"] = frame["pkts"] / frame["batches"].where(frame["batches"] > 0)
@@ -136,7 +136,7 @@ class PeriodLog:
         return frame
 
     def budget_periods(self) -> DataFrame:
-        """One row a period, flow and task, where the controller divides delay budgets."""
+        """One row per period, flow and task, if the controller divides delay budgets."""
         import pandas as pd
 
         rows = [
@@ -158,7 +158,7 @@ class PeriodLog:
         return pd.DataFrame(rows, columns=pd.Index(names))
 
     def flow_periods(self) -> DataFrame:
-        """One row a period and flow; `state` is what the controller thinks of it."""
+        """One row per period and flow; `state` is the controller's view of the flow."""
         names = [self._flows] * len(self._periods)
         frame = self._long("flows", "flow", names, _FLOW_COLUMNS)
         if len(frame):
@@ -191,7 +191,7 @@ class PeriodLog:
             else [],
         }
         for column in columns:
-            # Beyond the declared flows the extension may count others; they have no name here.
+            # The extension may count further flows after the declared ones; they have no name here.
             parts = [
                 np.asarray(period[section][column])[:n]
                 for period, n in zip(self._periods, sizes, strict=True)
@@ -210,7 +210,7 @@ class Result:
     period_ns: int
     first: Snapshot
     last: Snapshot
-    report: dict[str, Any]  # as a daemon's last word: the balance after all has drained
+    report: dict[str, Any]  # like a daemon's final report: the balance after everything has drained
     model: dict[str, Any]
     log: PeriodLog
     cpu_s: float = 0.0
@@ -223,7 +223,7 @@ class Result:
 
     @property
     def hello(self) -> dict[str, Any]:
-        """What a daemon says of itself, as far as a simulation has it."""
+        """What a daemon would answer to `hello`, as far as a simulation has it."""
         return {"label": self.label, "name": self.pipeline, "pipeline": self.pipeline}
 
     @property
@@ -233,18 +233,18 @@ class Result:
 
     @property
     def rate_pps(self) -> float:
-        """Packets that left, a second."""
+        """Packets per second that left."""
         return compute_rates(self.first, self.last).out_pps
 
     @property
     def speed_pps(self) -> float:
-        """Simulated packets a second of processor time."""
+        """Simulated packets per second of CPU time."""
         pkts = self.rate_pps * self.simulated_ns / 1e9
         return pkts / self.cpu_s if self.cpu_s > 0 else 0.0
 
     @property
     def violated_ratio(self) -> float | None:
-        """Share of periods in which any flow missed its SLO; None when no flow has one."""
+        """Share of periods in which any flow missed its SLO; None if no flow has one."""
         frame = self.flow_periods
         frame = frame[(frame["slo_ns"] > 0) & (frame["pkts"] > 0)]
         if frame.empty:
@@ -254,22 +254,22 @@ class Result:
 
     @property
     def periods(self) -> DataFrame:
-        """One row a period."""
+        """One row per period."""
         return self.log.periods()
 
     @property
     def module_periods(self) -> DataFrame:
-        """One row a period and module."""
+        """One row per period and module."""
         return self.log.module_periods()
 
     @property
     def flow_periods(self) -> DataFrame:
-        """One row a period and flow."""
+        """One row per period and flow."""
         return self.log.flow_periods()
 
     @property
     def moves(self) -> DataFrame:
-        """One row for each part that changed workers, by decision of the controller."""
+        """One row for each part that the controller moved to another worker."""
         import pandas as pd
 
         names = ("time_ns", "module", "worker", "reason")
@@ -277,12 +277,12 @@ class Result:
 
     @property
     def budget_periods(self) -> DataFrame:
-        """One row a period, flow and task, where the controller divides delay budgets."""
+        """One row per period, flow and task, if the controller divides delay budgets."""
         return self.log.budget_periods()
 
     @property
     def flows(self) -> DataFrame:
-        """One row a flow, from the first snapshot to the last; percentiles since the start."""
+        """One row per flow, from the first snapshot to the last; percentiles since the start."""
         import pandas as pd
 
         before = {row["name"]: row for row in self.first["flows"]}
@@ -309,7 +309,7 @@ class Result:
 
     @property
     def modules(self) -> DataFrame:
-        """One row a module, from the first snapshot to the last."""
+        """One row per module, from the first snapshot to the last."""
         import pandas as pd
 
         before = {row["name"]: row for row in self.first["runtime"]["modules"]}
@@ -342,14 +342,14 @@ class Result:
         return pd.DataFrame(rows).set_index("module")
 
     def frame(self, what: str) -> DataFrame | None:
-        """`packets`, `hops` or `firings`, names in place of numbers; None when not recorded."""
+        """`packets`, `hops` or `firings`, with names for numbers; None if not recorded."""
         columns = self.recorded.get(what)
         if columns is None:
             return None
         return named_frame(what, self.recorded, self.model, self._traffic_flows())
 
     def _traffic_flows(self) -> list[str]:
-        """Names in the order of their numbers; with the generator's where two have the same."""
+        """Names in the order of their numbers, prefixed by the generator if two are the same."""
         pairs = [
             (str(generator["name"]), str(flow["name"]))
             for generator in self.last.get("generators", [])
@@ -362,21 +362,21 @@ class Result:
 
     @property
     def packets(self) -> DataFrame | None:
-        """Single packets, when `record_packets` was given."""
+        """Single packets, if `record_packets` was given."""
         return self.frame("packets")
 
     @property
     def hops(self) -> DataFrame | None:
-        """Their ways through the modules."""
+        """The paths of the recorded packets through the modules."""
         return self.frame("hops")
 
     @property
     def firings(self) -> DataFrame | None:
-        """Single firings, when `record_firings` was given."""
+        """Single firings, if `record_firings` was given."""
         return self.frame("firings")
 
     def as_json(self) -> dict[str, Any]:
-        """The report for programs, as `run --json` prints it, with what only a simulation has."""
+        """The report for programs, as `run --json` prints it, and what only a simulation has."""
         return {
             **report_json(self.first, self.last, self.hello, self.report),
             "controller": self.controller,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""saturated.py - traffic for inputs that always have packets: of generators, and of real ports.
+"""saturated.py - traffic that never runs out, from generators and at real ports.
 
-What a real port will bring is known to nobody. Under `saturated` it brings packets of every flow
-declared to begin there, in turn; where none is, of one flow for each output that can be reached.
-They take the gates that a path names, so neighbours are known and everything is permitted.
+A simulation cannot know what a real port receives. Under `saturated` it gets packets of every flow
+declared to begin there, in turn; without such flows, one flow for each reachable output. The
+packets take the gates that a path names, so neighbours are resolved and everything is permitted.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _BATCH_PKTS = 32
 
 @dataclass(frozen=True)
 class Saturated:
-    """A pipeline whose real ports are rings, the traffic for these, and what they stand for."""
+    """A pipeline with rings for its real ports, their traffic, and the ports they replace."""
 
     document: Document
     traffic: Traffic
     ports: dict[str, str]  # kinds of the ports that got a generator
-    flows: tuple[str, ...]  # whose packets come in there
+    flows: tuple[str, ...]  # names of the flows whose packets come in there
 
     def told(self) -> str:
-        """In one line, what is assumed."""
+        """One line about the assumptions."""
         ports = " and ".join(f"{name} ({kind})" for name, kind in self.ports.items())
         flows = ", ".join(self.flows[:4])
         more = f" and {len(self.flows) - 4} more flows" if self.flows[4:] else ""
@@ -44,7 +44,7 @@ class Saturated:
 
 
 def saturated(document: Document) -> Saturated:
-    """Traffic with which every input always has packets. Raises BadInput where nothing comes in."""
+    """Traffic with which every input always has packets. Raises BadInput if there is no input."""
     pipeline = dict(document.pipeline)
     modules = pipeline.get("modules", {})
     flows = list(pipeline.get("flows", []))
@@ -53,7 +53,7 @@ def saturated(document: Document) -> Saturated:
         {"name": entry["name"], "port": entry["port"], "params": {"saturate": True}}
         for entry in pipeline.get("generators", [])
     ]
-    # Neither what a generator fills already, nor a ring between parts of the pipeline.
+    # Not ports that a generator fills already, and not rings between parts of the pipeline.
     taken = {entry["port"] for entry in generators} | {
         module.get("params", {}).get("port")
         for module in modules.values()
@@ -76,7 +76,7 @@ def saturated(document: Document) -> Saturated:
         params = {"saturate": True, **({"flows": entries} if entries else {})}
         generators.append({"name": port, "port": port, "params": params})
         if kinds[port] != _RING:
-            # Two batches: what waits outside is no delay of the pipeline's.
+            # Two batches only: waiting outside is not a delay of the pipeline.
             batch_pkts = pipeline.get("engine", {}).get("batch_pkts", _BATCH_PKTS)
             ports[port] = {"kind": _RING, "params": {"size_pkts": 2 * batch_pkts}}
     if not generators and not any(module["kind"] in _INPUTS for module in modules.values()):
@@ -92,7 +92,7 @@ def _first(flow: dict[str, Any]) -> str:
 
 
 def _flows_to_outputs(pipeline: dict[str, Any], start: str) -> list[dict[str, Any]]:
-    """One flow to each output that packets from `start` can reach without being dropped."""
+    """One flow for each output that packets from `start` can reach without being dropped."""
     modules = pipeline.get("modules", {})
     edges: dict[str, list[dict[str, Any]]] = {}
     for edge in pipeline.get("edges", []):

@@ -6,7 +6,7 @@
     result = sim.run("1s", controller="fixed(8)")
     print(result.flows, result.module_periods)
 
-A controller of one's own, either as an object with step(period), or period by period:
+Use your own controller, either as an object with step(period), or period by period:
 
     for period in sim.steps("10ms", duration="1s"):
         sim.apply({"acl_0_0": 8})
@@ -41,12 +41,11 @@ from .spec import Machine
 from .traffic import Traffic
 
 SHOWN = ("runtime", "buffers", "flows", "drops", "graph", "generators", "tables")
-# What is still inside when the generators stop is given this long, beyond the stranding limit.
 Progress = Callable[[float], None]
 
 
 class Simulation:
-    """One pipeline in virtual time. Runs go on where the one before ended."""
+    """One pipeline in virtual time. Each run continues where the one before ended."""
 
     def __init__(
         self,
@@ -109,7 +108,7 @@ class Simulation:
             self._edit(edit, "set")
 
     def apply(self, decision: Any) -> None:
-        """Puts a decision into force: {module: trigger}, or what controllers answer."""
+        """Applies a decision: {module: trigger}, or any answer of a controller."""
         try:
             self._native.apply(plain_decision(decision, self.model))
         except ValueError as error:
@@ -125,7 +124,7 @@ class Simulation:
         self._look_at_model()
 
     def _look_at_model(self) -> bool:
-        """Whether the model is another one than before: parts have moved."""
+        """Updates the model if parts have moved; returns whether they have."""
         if self._native.graph_number == self._graph_number:
             return False
         self._graph_number = self._native.graph_number
@@ -133,11 +132,11 @@ class Simulation:
         return True
 
     def record(self, packets: int = 0, firings: int = 0) -> None:
-        """From now on keeps the ways of so many packets, and so many firings."""
+        """Records the paths of the next `packets` packets and the next `firings` firings."""
         self._native.record(packets=packets, firings=firings)
 
     def recorded(self) -> dict[str, dict[str, Any]]:
-        """What was kept, as columns of numpy."""
+        """The recorded data, as numpy columns."""
         return self._native.recorded()
 
     def _edit(self, edit: Mapping[str, Any], where: str) -> None:
@@ -149,7 +148,7 @@ class Simulation:
     # --- going on -------------------------------------------------------------------------------
 
     def advance(self, until_ns: int) -> bool:
-        """Goes on to this time, with the scenario's events; true when one of them moved an SLO."""
+        """Runs until this time, with the scenario's events; true if an event changed an SLO."""
         moved = False
         while self._actions and self._actions[0].at_ns <= until_ns:
             action = self._actions.pop(0)
@@ -160,14 +159,14 @@ class Simulation:
                     self._edit(edit, action.text)
                     moved = moved or "slo_ns" in edit
             except BadInput as error:
-                # As a daemon does: it says so, and the rest of the scenario goes on.
+                # Like a daemon: it reports the error, and the rest of the scenario goes on.
                 at = f"{action.at_ns / 1e9:g} s"
                 self.warnings += [f"{at}: {line}; skipped" for line in error.lines()]
                 continue
             self.events.append(f"{action.at_ns / 1e9:g} s: {action.text}")
             self.warnings += warnings
             if moved:
-                # A promise that moved is looked at at once, not at the end of the period.
+                # A changed SLO takes effect at once, not at the end of the period.
                 return True
         self._native.run_until(until_ns)
         return False
@@ -182,7 +181,7 @@ class Simulation:
         next_ns = self.now_ns + step_ns
         while end_ns is None or self.now_ns < end_ns:
             target_ns = next_ns if end_ns is None else min(next_ns, end_ns)
-            # A promise that moves at a period's very end does so within that period.
+            # An SLO that changes exactly at a period's end does so within that period.
             if not self.advance(target_ns) or self.now_ns >= next_ns:
                 next_ns += step_ns
             yield self._native.period()
@@ -199,12 +198,12 @@ class Simulation:
         record_firings: int = 0,
         is_drained: bool = False,
     ) -> Result:
-        """Runs for so much virtual time under a controller, given by name or as an object.
+        """Runs for some virtual time under a controller, given by name or as an object.
 
         `none` leaves the triggers as the pipeline has them; `null` sets all of them to 0.
 
-        `is_drained` stops the traffic at the end and lets what is inside leave, as the end of a
-        daemon does; the simulation is of no further use then.
+        `is_drained` stops the traffic at the end and lets all packets inside leave, as a daemon
+        does when it stops; the simulation cannot be used after that.
         """
         length_ns = self._length_ns(duration)
         guard = self._choose(controller, settings or {})
@@ -285,7 +284,7 @@ class Simulation:
         log.add(period, decision)
 
     def _drained(self) -> dict[str, Any]:
-        """Stops the traffic and lets what is inside leave; the balance then."""
+        """Stops the traffic, lets all packets inside leave, and returns the balance."""
         off = {name: {"is_on": False} for name in self._generator_names()}
         self._native.edit({"generators": off})
         self._native.drain()
@@ -313,7 +312,7 @@ def _word(value: Any) -> str:
 
 
 def _first_words(error: Exception) -> str:
-    """What an error of the extension says: (message, where, fix), or a list of those."""
+    """The message of an extension's error: (message, where, fix), or a list of those."""
     found = error.args[0] if error.args else error
     if isinstance(found, list) and found:
         found = found[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""spec.py - what the simulator is given: a pipeline with costs, routes and a machine."""
+"""spec.py - the simulator's input: a pipeline with costs, routes and a machine."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ..costs.file import LOOP_KEYS as COSTS_LOOP_KEYS
 from ..lang.canonical import Document
 
 _GENERATOR = tuple(key for key in COSTS_LOOP_KEYS if key.startswith("generator_"))
-# Of a costs file's loop, by the same names; a batch out of a ring costs nothing here.
+# The same names as in a costs file's loop; taking a batch from a ring is free here.
 LOOP_KEYS = tuple(
     key for key in COSTS_LOOP_KEYS if key not in (*_GENERATOR, "ring_take_per_batch_ns")
 )
 _DEFAULT_PKT_NS = 25.0
-# What the simulator charges by itself, and was measured as a part of others.
+# Costs that the simulator charges itself and that were measured as part of others.
 _PARTS = {
     "poll_per_batch_ns": "clock_read_ns",
     "empty_poll_ns": "clock_read_ns",
@@ -32,34 +32,35 @@ _STALLS = (
     ("stall_rate_per_s", "stall_lengths_ns"),
     ("generator_stall_rate_per_s", "generator_stall_lengths_ns"),
 )
-# Times above are no costs of a loop or a packet but mistakes of a unit.
+# Longer times are mistakes of a unit, not costs of a loop or a packet.
 _MAX_NS = 1e9
 
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine that is imitated: what its loop costs, and how badly it behaves."""
+    """The simulated machine: the costs of its loop, and its disturbances."""
 
     loop: dict[str, float] = field(default_factory=dict)  # LOOP_KEYS; missing: 0, empty poll 50
-    # The generator makes no more than 1 packet in this time; None: as profiled, else 25.
+    # The generator's least time per packet; None: as profiled, else 25.
     generator_per_pkt_ns: float | None = None
-    # It looks at its schedule so often, and puts what is due into the ring together; None: as
-    # profiled, else 0, which puts every packet there when it is due.
+    # How often the generator checks its schedule; packets due by then enter the ring together.
+    # None: as profiled, else 0: every packet enters when it is due.
     generator_look_ns: float | None = None
-    # What it takes for a burst, beside its packets; None: as profiled, else 0.
+    # The time for a burst, in addition to its packets; None: as profiled, else 0.
     generator_per_burst_ns: float | None = None
-    # From then on until the worker can see it, where bursts are; None: as profiled, else 0.
+    # From then until the worker sees the packets, if they come in bursts; None: as profiled, else
+    # 0.
     generator_store_ns: float | None = None
-    overflow: str = "wait"  # a full ring: the generator waits, or its packet is lost
-    noise_sigma: float = 0.0  # of a factor on every execution's cost
+    overflow: str = "wait"  # ring full: the generator waits, or the packet is lost
+    noise_sigma: float = 0.0  # of a random factor on every execution's cost
     stall_rate_per_s: float = 0.0
-    stall_lengths_ns: tuple[int, ...] = ()  # of the workers; drawn from, all alike
+    stall_lengths_ns: tuple[int, ...] = ()  # of the workers; one is drawn, all equally likely
     generator_stall_rate_per_s: float = 0.0  # the same for the generators' cores
     generator_stall_lengths_ns: tuple[int, ...] = ()
-    move_ns: float = 40_000.0  # that workers stand still for a part that moves; bench/moves.py
+    move_ns: float = 40_000.0  # workers stand still for so long when a part moves; bench/moves.py
 
     def spec(self) -> dict[str, Any]:
-        """As the extension takes it."""
+        """The machine in the form of the extension."""
         return {
             "loop": dict(self.loop),
             "generator_per_pkt_ns": _DEFAULT_PKT_NS
@@ -83,7 +84,7 @@ class Machine:
 
 
 def loop_of_profile(loop: Mapping[str, float]) -> dict[str, float]:
-    """The engine's own costs of a costs file, without what the simulator charges by itself."""
+    """The engine's own costs of a costs file, without those that the simulator charges itself."""
     mine = {key: loop[key] for key in LOOP_KEYS if key in loop}
     for whole, part in _PARTS.items():
         if whole in mine and part in mine:
@@ -92,7 +93,7 @@ def loop_of_profile(loop: Mapping[str, float]) -> dict[str, float]:
 
 
 def with_profiled_loop(machine: Machine, loop: Mapping[str, float]) -> Machine:
-    """The machine, where it says nothing itself as a costs file's `loop` has it."""
+    """The machine, completed by a costs file's `loop`."""
     generator: dict[str, Any] = {
         key: loop[key] for key in _GENERATOR if loop.get(key) and getattr(machine, key) is None
     }
@@ -100,7 +101,7 @@ def with_profiled_loop(machine: Machine, loop: Mapping[str, float]) -> Machine:
 
 
 def load_machine(path: Path) -> Machine:
-    """A machine from a JSON file with the fields of Machine. Raises BadInput."""
+    """Reads a machine from a JSON file with the fields of Machine. Raises BadInput."""
     data = read_json(path, "JSON")
     if not isinstance(data, dict):
         raise BadInput(
@@ -122,7 +123,7 @@ def load_machine(path: Path) -> Machine:
 
 
 def checked_machine(machine: Machine, where: str = "") -> Machine:
-    """The machine, when it can be one. Raises BadInput."""
+    """The machine, if its values are valid. Raises BadInput."""
     problems = []
     loop: Any = machine.loop
     if not isinstance(loop, Mapping):
@@ -164,7 +165,7 @@ def checked_machine(machine: Machine, where: str = "") -> Machine:
 
 
 def check_costs(costs: dict[str, dict[str, Any]], document: Document) -> None:
-    """Every module has a cost that can be one. Raises BadInput with all that have not."""
+    """Checks that every module has a valid cost. Raises BadInput with all that have not."""
     problems = []
     for name in document.pipeline.get("modules", {}):
         cost = costs.get(name)
@@ -209,7 +210,7 @@ def build_spec(
     traces: dict[str, Any] | None = None,
     seed: int = 1,
 ) -> dict[str, Any]:
-    """The mapping that _native.Simulation takes."""
+    """The input of _native.Simulation."""
     states = generator_states(document.pipeline)
     for source, entries in routes.items():
         flows = {flow.name: flow for flow in states[source].flows} if source in states else {}

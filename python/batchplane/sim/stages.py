@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""stages.py - modules on devices in a simulation: what their batches take, or none of them."""
+"""stages.py - modules on devices in a simulation: their batch times, or a pipeline without
+devices."""
 
 from __future__ import annotations
 
@@ -15,21 +16,21 @@ from ..lang.canonical import Document
 
 @dataclass(frozen=True)
 class Stages:
-    """What a simulation is told of devices."""
+    """The simulator's input about devices."""
 
     laws: dict[str, dict[str, Any]]  # `simulation.stages`, by module
-    origin: str = ""  # where they come from, in words
+    origin: str = ""  # of the laws, in words
     warnings: tuple[str, ...] = ()
 
 
 def staged_modules(document: Document) -> list[str]:
-    """Those that have a device."""
+    """The modules that have a device."""
     modules = document.pipeline.get("modules", {})
     return [name for name, module in modules.items() if "device" in module]
 
 
 def without_devices(document: Document) -> tuple[Document, tuple[str, ...]]:
-    """The same with every module on its worker, for plans, and what has to be said of it."""
+    """The pipeline with every module on its worker, for plans, and remarks about that."""
     moved = staged_modules(document)
     if not moved:
         return document, ()
@@ -48,8 +49,8 @@ def without_devices(document: Document) -> tuple[Document, tuple[str, ...]]:
 def stages_of(
     document: Document, costs: Mapping[str, Mapping[str, Any]], are_own_costs: bool
 ) -> Stages:
-    """What batches take on each device that a module may run on. `costs`: by module, on its worker;
-    `are_own_costs`: somebody gave them for this pipeline. Raises BadInput for what nobody knows."""
+    """The batch times on each device that a module may run on. `costs`: by module, on its worker;
+    `are_own_costs`: they were given for this pipeline. Raises BadInput for unknown ones."""
     pipeline = document.pipeline
     names = staged_modules(document)
     if not names:
@@ -74,7 +75,7 @@ def stages_of(
     for name in names:
         laws: dict[str, Any] = {}
         places = pipeline["modules"][name]["device"]["on"]
-        # What is no device is refused with the rest.
+        # Names that are no device are rejected with the other mistakes.
         for on in (place for place in places if place != INLINE and place in devices):
             law = known.of(name, str(devices[on]["kind"]), devices[on].get("params", {}))
             if law is not None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""traffic.py - traffic for a simulation: of the pipeline's generators, or from a file instead.
+"""traffic.py - traffic for a simulation, from the pipeline's generators or from a file.
 
 A traffic file has the section `generators:` of a pipeline file; an entry with the name of one of
 the pipeline's generators changes it, another one needs a port. `trace: FILE` replays a capture. A
-capture given itself stands for the traffic of the only generator.
+capture given directly replaces the traffic of the only generator.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TRACE_SUFFIXES = (".pcap", ".pcapng")
 
 @dataclass(frozen=True)
 class Traffic:
-    """What a traffic file says, in canonical form."""
+    """The content of a traffic file, in canonical form."""
 
     file: str
     generators: list[dict[str, Any]] = field(default_factory=list)  # with params
@@ -31,12 +31,12 @@ class Traffic:
     places: dict[str, str] = field(default_factory=dict)  # file:line of generators[0].params.x
 
     def sources_of_flows(self) -> list[str]:
-        """The generators whose traffic flows the file gives."""
+        """The generators whose traffic flows are in the file."""
         return [entry["name"] for entry in self.generators if "flows" in entry["params"]]
 
 
 def load_traffic(path: Path, pipeline: dict[str, Any], kinds: Kinds | None = None) -> Traffic:
-    """Reads a traffic file or takes a capture. Raises BadInput."""
+    """Reads a traffic file, or takes a capture. Raises BadInput."""
     if not path.is_file():
         raise BadInput(Problem("there is no such file", str(path)))
     if path.suffix in TRACE_SUFFIXES:
@@ -102,7 +102,7 @@ def _complete(
     """Adds the port of a generator that the pipeline has; takes the trace out."""
     name = entry.get("name")
     if not isinstance(name, str):
-        return  # refused as a part of the pipeline
+        return  # rejected as a part of the pipeline
     where = expanded.where(("generators", i))
     if name in known:
         entry.setdefault("port", known[name]["port"])
@@ -121,7 +121,7 @@ def _complete(
 
 
 def with_traffic(document: Document, traffic: Traffic) -> Document:
-    """The pipeline with the file's generators: changed by name, or added; at the file's lines."""
+    """The pipeline with the file's generators, changed by name or added, and the file's lines."""
     pipeline = dict(document.pipeline)
     generators = [dict(entry) for entry in pipeline.get("generators", [])]
     index = {entry["name"]: i for i, entry in enumerate(generators)}

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The controllers as a library, for programs that run batches of their own (docs/library.md)."""
+"""The controllers as a library, for programs that run their own batches (docs/library.md)."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""controller.py - one of the controllers, fed by a program that runs its batches itself."""
+"""controller.py - a controller for a program that runs its own batches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..base.problems import BadInput, Problem
 from ..native.loader import load_native
 from .model import whole_model
 
-_RING_PKTS = 64  # as the setting has it
+_RING_PKTS = 64  # default of the setting
 _SECTIONS = ("modules", "flows", "tasks", "inputs", "legs")
 
 
@@ -32,13 +32,13 @@ class Controller:
         self.model_is(model)
 
     def model_is(self, model: Mapping[str, Any]) -> None:
-        """Begins anew, with another model."""
+        """Starts again with another model."""
         native = load_native()
         try:
             self.model = whole_model(model)
             self._names = [str(row["name"]) for row in self.model["modules"]]
             self._native = native.Controller(self.model, self._name, self.settings)
-            # What is in force, as far as this controller has said it.
+            # The settings in force, as far as this controller has set them.
             self.buffers: dict[str, dict[str, int]] = {
                 str(row["name"]): {"trigger_pkts": 0, "age_limit_ns": 0}
                 for row in self.model["modules"]
@@ -50,10 +50,10 @@ class Controller:
             raise BadInput(Problem(f"the model is not whole: {error}", key="model")) from error
 
     def step(self, period: Mapping[str, Any]) -> dict[str, Any]:
-        """What to change after this period: a decision as docs/protocol.md has it, by names.
+        """The changes after this period: a decision in the form of docs/protocol.md, by names.
 
-        Columns that are left out are zeroes, but for what the controller knows itself: triggers
-        and age limits that it has set, and the SLOs and costs of its model.
+        Columns that are left out are zero, except what the controller knows itself: triggers and
+        age limits that it has set, and the SLOs and costs of its model.
         """
         native = load_native()
         try:
@@ -69,14 +69,14 @@ class Controller:
                 buffer[key] = change.get(key, buffer[key])
         for change in decision["credits"]:
             change["module"] = self._names[change["module"]]
-        # What only some pipelines have is told where there is any.
+        # These keys are only reported if they contain something.
         for key in ("credits", "moves"):
             if not decision[key]:
                 del decision[key]
         return decision
 
     def explain(self) -> dict[str, Any]:
-        """Why the last decision is what it is, as `explain` of a daemon answers."""
+        """The reasons for the last decision, as a daemon's `explain` answers."""
         explained: dict[str, Any] = self._native.explain()
         return explained
 
@@ -103,8 +103,8 @@ class Controller:
         return whole
 
     def _waiting(self, held_pkts: Sequence[int], triggers_pkts: Sequence[int]) -> dict[str, Any]:
-        """Where a program has no ring before its buffers, what these hold beyond their triggers
-        would be waiting there: of more than a ring of it, the worker has too much to do."""
+        """If a program has no ring before its buffers, items beyond their triggers count as waiting
+        there; more than a ring of them means that the worker is overloaded."""
         beyond = [0] * len(self.model["tasks"])
         for module, held, trigger in zip(
             self.model["modules"], held_pkts, triggers_pkts, strict=True

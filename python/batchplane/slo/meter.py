@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""meter.py - counts what a program does with its batches, and closes it as periods.
+"""meter.py - counts what a program does with its batches, and closes the counters as periods.
 
-Times are the program's own, in ns from wherever it likes, and never go back.
+Times are the program's own, in ns from any start, and never go back.
 """
 
 from __future__ import annotations
@@ -19,24 +19,25 @@ from .model import whole_model
 _CAUSES = ("full", "age", "idle", "change")
 _N_BUCKETS = 32  # of delays, by parts of the SLO: 24 below it, then quarters
 _WITHIN = 24
-_HOLE = 4.0  # of what batches of this size took in the period before: something else kept it
+_HOLE = 4.0  # times the usual time of such a batch: above it, something interrupted the batch
 
 
 @dataclass
 class _Module:
     law: CostLaw | None
-    typical: float = 0.0  # measured over what the law says, in the period before; 0: not known
+    typical: float = 0.0  # measured over predicted time in the period before; 0: unknown
     ratios: list[float] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     held_pkts: int = 0
-    began: tuple[int, int] | None = None  # the batch that runs: items, when
+    began: tuple[int, int] | None = None  # the running batch: items, start time
 
     def add(self, **counts: int) -> None:
         for name, count in counts.items():
             self.counts[name] = self.counts.get(name, 0) + count
 
     def hole_ns(self, pkts: int, ns: int) -> int:
-        """How much of a batch's time is not the batch's; what lasts is no hole for long."""
+        """The part of a batch's time that is a gap, not work; a lasting slow-down soon counts as
+        work."""
         law_ns = self.law.at(pkts) if self.law else 0.0
         if law_ns <= 0:
             return 0
@@ -45,7 +46,7 @@ class _Module:
         return round(ns - usual_ns) if 0 < usual_ns < ns / _HOLE else 0
 
     def close(self) -> None:
-        """The next period begins."""
+        """Starts the next period."""
         if self.ratios:
             self.typical = statistics.median(self.ratios)
         self.ratios = []
@@ -54,7 +55,7 @@ class _Module:
 
 @dataclass
 class _Task:
-    """A worker, which looks at what has come whenever it has nothing else to do."""
+    """A worker, which polls whenever it has nothing else to do."""
 
     in_pkts: int = 0
     lost_pkts: int = 0
@@ -63,19 +64,19 @@ class _Task:
     gaps: int = 0
     gap_ns: int = 0
     busy_since_ns: int | None = None
-    has_waiting: bool = False  # came while a batch was running
+    has_waiting: bool = False  # items came while a batch was running
     run_ns: int = 0
     runs_ns: list[int] = field(default_factory=list)
 
     def look(self) -> None:
-        """What has come is taken in: the run before is over."""
+        """Takes in new items: the previous run is over."""
         self.runs_ns.append(self.run_ns)
         self.run_ns = 0
         self.has_waiting = False
 
 
 class Meter:
-    """One period after the other of a program whose batches a controller sizes."""
+    """Measures a program whose batches a controller sizes, period by period."""
 
     def __init__(self, model: Mapping[str, Any], now_ns: int = 0, percentile: float = 0.95):
         if not 0 <= percentile <= 1:
@@ -88,7 +89,7 @@ class Meter:
         self._percentile = percentile
         self._numbers = {str(row["name"]): m for m, row in enumerate(self._model["modules"])}
         self._flow_numbers = {str(row["name"]): f for f, row in enumerate(self._model["flows"])}
-        # By flow; may be changed at any time.
+        # By flow; you may change it at any time.
         self.slo_ns = {str(row["name"]): int(row.get("slo_ns", 0)) for row in self._model["flows"]}
         self._modules = [_Module(_law(row)) for row in self._model["modules"]]
         self._tasks = [_Task() for _ in self._model["tasks"]]
@@ -96,7 +97,7 @@ class Meter:
         self._from_ns = now_ns
 
     def entered(self, module: str, pkts: int = 1) -> None:
-        """Items came from outside, together, and are in the buffer of their first module."""
+        """Call it when items come from outside together, into the buffer of their first module."""
         m = _number(module, self._numbers, "module")
         task = self._task_of(m)
         task.in_pkts += pkts
@@ -107,7 +108,7 @@ class Meter:
         self.arrived(module, pkts)
 
     def arrived(self, module: str, pkts: int = 1) -> None:
-        """Items came from the module before, together."""
+        """Call it when items come together from the module before."""
         if pkts < 1:
             raise BadInput(Problem(f"{pkts!r} items arrived", key=module, fix="1 or more"))
         row = self._modules[_number(module, self._numbers, "module")]
@@ -115,11 +116,11 @@ class Meter:
         row.held_pkts += pkts
 
     def lost(self, module: str, pkts: int = 1) -> None:
-        """Items that came from outside were refused."""
+        """Call it when items from outside were refused."""
         self._task_of(_number(module, self._numbers, "module")).lost_pkts += pkts
 
     def began(self, module: str, pkts: int, now_ns: int, cause: str = "full") -> None:
-        """The worker runs a batch: because it was large enough (`full`) or for its `age`."""
+        """Call it when the worker starts a batch: it was large enough (`full`), or due by `age`."""
         if cause not in _CAUSES:
             raise BadInput(Problem(f"no cause '{cause}'", fix=suggestion(cause, _CAUSES)))
         m = _number(module, self._numbers, "module")
@@ -134,7 +135,7 @@ class Meter:
         task.busy_since_ns = now_ns
 
     def ended(self, module: str, now_ns: int) -> None:
-        """The batch is done."""
+        """Call it when the batch is done."""
         m = _number(module, self._numbers, "module")
         row = self._modules[m]
         task = self._task_of(m)
@@ -158,11 +159,11 @@ class Meter:
             task.look()
 
     def left(self, flow: str, delay_ns: int) -> None:
-        """An item is done, so long after it came."""
+        """Call it when an item is done, with its delay since it came."""
         self._delays_ns[_number(flow, self._flow_numbers, "flow")].append(delay_ns)
 
     def close(self, now_ns: int) -> dict[str, Any]:
-        """What was counted since the last time, for Controller.step()."""
+        """The counters since the last call, for Controller.step()."""
         period_ns = now_ns - self._from_ns
         if period_ns <= 0:
             raise BadInput(Problem("a period takes some time", key="now_ns"))
@@ -207,7 +208,7 @@ class Meter:
 
     @staticmethod
     def _close_task(task: _Task, period_ns: int, now_ns: int) -> dict[str, int]:
-        # What runs on belongs to both periods, to each with its part.
+        # A batch that is still running belongs to both periods, each with its part.
         if task.busy_since_ns is not None:
             task.busy_ns += now_ns - task.busy_since_ns
             task.busy_since_ns = now_ns
@@ -226,7 +227,7 @@ class Meter:
 
 
 def _law(row: Mapping[str, Any]) -> CostLaw | None:
-    """None where the model says no cost: an input, or a module of a running pipeline."""
+    """None if the model has no cost: an input, or a module of a running pipeline."""
     return law_from(row) if "table_ns" in row or "cost_per_batch_ns" in row else None
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""model.py - the short form of a model, for programs that are no pipeline, made into the long one.
+"""model.py - turns the short form of a model, for programs that are no pipeline, into the long one.
 
-The long form is what `show model` answers. The short one names what a program knows: the stages
-that run batches, what a batch costs there, and the ways of what is batched.
+The long form is the answer of `show model`. The short one has what a program knows: the stages that
+run batches, the cost of a batch there, and the paths of the items.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _slo_ns(row: Mapping[str, Any]) -> int:
 
 
 def _run_order(n: int, edges: Mapping[tuple[int, int], int], names: Sequence[str]) -> list[int]:
-    """Each module behind all that come before it on any way."""
+    """An order in which each module comes after all that precede it on any path."""
     before: list[set[int]] = [set() for _ in range(n)]
     for a, b in edges:
         if a < n:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Captures: read, made up, described, cut into routes."""
+"""Reads captures, generates them, describes them, and splits them into routes."""

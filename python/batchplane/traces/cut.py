@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""cut.py - cuts destinations into groups of prefixes that carry about as many packets each.
+"""cut.py - splits destinations into groups of prefixes with about the same number of packets.
 
-Greedily, over the binary trie of the addresses. The share that is wanted is what is left of packets
-over what is left of groups. Of the top-most subtrees that carry no more than it the deepest is
-folded into its parent; one that has come to carry more becomes a group, and its packets are taken
-off. Once no more subtrees are left than groups are, each becomes one.
+Greedily, over the binary trie of the addresses. The wanted share is the remaining packets over the
+remaining groups. Among the top-most subtrees with no more than this share, the deepest is folded
+into its parent. A subtree that then exceeds the share becomes a group, and its packets are removed.
+Once there are no more subtrees than remaining groups, each becomes a group.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Node = tuple[int, int]  # length of the prefix, and its bits
 
 @dataclass(frozen=True)
 class Group:
-    """A prefix and the packets that its route takes: those that no longer prefix of another has."""
+    """A prefix and the packets that its route takes by longest prefix match."""
 
     prefix: str
     packets: int
 
 
 def count_destinations(path: Path | str) -> dict[int, int]:
-    """Packets by IPv4 destination. Reads the file as a stream; other packets do not count."""
+    """Packets by IPv4 destination, without other packets. Reads the file as a stream."""
     counts: dict[bytes, int] = {}
     for packet in read_packets(Path(path)):
         frame, at = packet.frame, 12
@@ -50,7 +50,7 @@ def count_destinations(path: Path | str) -> dict[int, int]:
 
 
 class _Trie:
-    """Weights of subtrees over sorted addresses; what was taken weighs nothing any more."""
+    """Weights of subtrees over sorted addresses; taken addresses have weight 0."""
 
     def __init__(self, counts: Mapping[int, int]):
         self.addresses = np.array(sorted(counts), np.int64)
@@ -66,22 +66,22 @@ class _Trie:
         return int(first), int(last)
 
     def weight(self, node: Node) -> int:
-        """Packets below it that no group has yet."""
+        """Packets below the node that are in no group yet."""
         first, last = self._range(node)
         return int(self._sums[last] - self._sums[first])
 
     def take(self, node: Node) -> None:
-        """Its packets belong to a group now."""
+        """Assigns the node's packets to a group."""
         first, last = self._range(node)
         self._weights[first:last] = 0
         self._sums = np.concatenate([[0], np.cumsum(self._weights)])
 
     def fold(self, node: Node) -> None:
-        """From now on it is a leaf."""
+        """Makes the node a leaf."""
         self._folded.add(node)
 
     def top_most(self, share: float) -> list[tuple[Node, int]]:
-        """Subtrees of no more weight than the share, and leaves."""
+        """The top-most subtrees with no more weight than the share, and leaves."""
         found: list[tuple[Node, int]] = []
         todo: list[Node] = [(0, 0)]
         while todo:
@@ -97,7 +97,7 @@ class _Trie:
 
 
 def cut(counts: Mapping[int, int], n_groups: int) -> list[Group]:
-    """Groups in the order in which they were found; fewer where there are too few addresses."""
+    """Groups in the order in which they were found; fewer if there are too few addresses."""
     if n_groups < 1:
         raise BadInput(Problem(f"{n_groups} groups are none", "cut", "groups"))
     trie = _Trie(counts)
@@ -108,7 +108,7 @@ def cut(counts: Mapping[int, int], n_groups: int) -> list[Group]:
         last = _fold_until(trie, share, left_groups)
         groups += [Group(_text(node), weight) for node, weight in last]
         if len(last) != 1 or trie.weight((0, 0)) == last[0][1]:
-            break  # all of them are there
+            break  # every subtree is a group
         trie.take(last[0][0])
         left_pkts -= last[0][1]
         left_groups -= 1
@@ -116,9 +116,9 @@ def cut(counts: Mapping[int, int], n_groups: int) -> list[Group]:
 
 
 def _fold_until(trie: _Trie, share: float, left_groups: int) -> list[tuple[Node, int]]:
-    """One subtree that carries more than the share, or all when they are no more than groups."""
+    """One subtree above the share, or all if they are no more than the remaining groups."""
     weights = dict(trie.top_most(share))
-    # The deepest first, of those the heaviest.
+    # The deepest first, and among those the heaviest.
     heap = [(-node[0], -weight, node) for node, weight in weights.items()]
     heapq.heapify(heap)
     while len(weights) > left_groups:
@@ -143,7 +143,7 @@ def _text(node: Node) -> str:
 
 
 def group_of(addresses: Iterable[int], groups: Sequence[Group]) -> list[int]:
-    """By longest prefix, the number of the group of each address; -1 without one."""
+    """The number of each address's group, by longest prefix; -1 without one."""
     by_length: dict[int, dict[int, int]] = {}
     for i, group in enumerate(groups):
         text, _, length = group.prefix.partition("/")
@@ -162,7 +162,7 @@ def group_of(addresses: Iterable[int], groups: Sequence[Group]) -> list[int]:
 
 
 def routes_text(groups: Sequence[Group], source: str) -> str:
-    """A route file, as `file` of ipv4_lookup takes it: group i leaves by gate i."""
+    """A route file for `file` of ipv4_lookup: group i leaves by gate i."""
     total = sum(group.packets for group in groups)
     lines = [f"# {len(groups)} groups of the destinations of {source}, {total} packets"]
     lines += [

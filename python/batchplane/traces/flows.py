@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""flows.py - which flow a recorded frame belongs to, and rules that join flows by name."""
+"""flows.py - the flow of a recorded frame, and rules that join flows under a name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True)
 class FiveTuple:
-    """What rules see of a flow; addresses are None in frames that are not IP."""
+    """The fields of a flow that rules can match; addresses are None in frames that are not IP."""
 
     src: ipaddress.IPv4Address | ipaddress.IPv6Address | None = None
     dst: ipaddress.IPv4Address | ipaddress.IPv6Address | None = None
@@ -57,7 +57,7 @@ class Rule:
     vlan: int | None = None
 
     def takes(self, key: FiveTuple) -> bool:
-        """True when all that the rule names fits."""
+        """True if everything that the rule names matches."""
         for network, address in ((self.src, key.src), (self.dst, key.dst)):
             if network is not None and (address is None or address not in network):
                 return False
@@ -71,7 +71,7 @@ class Rule:
 
 
 def parse_rules(entries: Sequence[Mapping[str, Any]], where: str = "rules") -> list[Rule]:
-    """Rules as written, [{name, src, dst, protocol, ..}]; of several that fit, the first counts."""
+    """Parses rules, [{name, src, dst, protocol, ..}]; the first that matches a flow counts."""
     problems: list[Problem] = []
     rules = [_parse_rule(entry, f"{where}[{i}]", problems) for i, entry in enumerate(entries)]
     if problems:
@@ -113,7 +113,7 @@ def _parse_rule(entry: Mapping[str, Any], key: str, problems: list[Problem]) -> 
 
 
 def _layer3(frame: bytes) -> int:
-    """Where the EtherType of the payload stands, behind any tags."""
+    """The position of the payload's EtherType, after any tags."""
     at = 12
     while frame[at : at + 2] in _TAGS and at < 12 + 4 * 4:
         at += 4
@@ -125,9 +125,9 @@ def _vlan(frame: bytes, at: int) -> int:
 
 
 def flow_bytes(frame: bytes) -> bytes:
-    """The bytes that make a flow; the same for all its packets, and cheap."""
+    """The bytes that identify a flow: the same for all its packets, and cheap to extract."""
     at = _layer3(frame)
-    # Of a tag only the VLAN counts, not its priority.
+    # Of a tag only the VLAN matters, not its priority.
     tags = b"".join(_vlan(frame, i).to_bytes(2, "big") for i in range(12, at, 4))
     head = frame[:6] + tags + frame[at : at + 2]
     kind, ip = frame[at : at + 2], at + 2
@@ -143,7 +143,7 @@ def flow_bytes(frame: bytes) -> bytes:
 
 
 def five_tuple_of(frame: bytes) -> FiveTuple:
-    """What rules and people see of a frame's flow."""
+    """The fields of a frame's flow, for rules and for people."""
     at = _layer3(frame)
     ether_type = int.from_bytes(frame[at : at + 2], "big")
     vlan = _vlan(frame, 12) if at > 12 else None

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""make.py - a made-up trace in chunks: time, size and session of each packet.
+"""make.py - generates a trace in chunks: time, size and session of each packet.
 
-A chunk is a stretch of the sessions' own time in which about CHUNK_PKTS packets fall due. A session
-spreads its packets evenly over its life; within a chunk they are put into trains such that the mean
-run of one flow is as wanted, and trains are shuffled. Memory is bounded by the sessions that are
-alive and one chunk, however long the trace is.
+A chunk is a stretch of the sessions' own time in which about CHUNK_PKTS packets are due. A session
+spreads its packets evenly over its life. Within a chunk they form trains, so that the mean run of
+one flow has the wanted length, and the trains are shuffled. Memory is bounded by the live sessions
+and one chunk, however long the trace is.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ from .model import (
 )
 
 CHUNK_PKTS = 1 << 16
-_WIRE_EXTRA_BYTES = 20  # preamble and gap
+_WIRE_EXTRA_BYTES = 20  # preamble and inter-frame gap
 _LINK_BPS = 10e9
-_MAX_SESSION_SHARE = 0.1  # of the packets, by one session: it lasts longer rather
-_MAX_LINK_SHARE = 0.8  # a faster link where packets would fill more than this
+_MAX_SESSION_SHARE = 0.1  # of the packets; a larger session gets a longer life instead
+_MAX_LINK_SHARE = 0.8  # if packets would fill more of the link, it is faster
 
 
 @dataclass
 class Sessions:
-    """Columns of some sessions."""
+    """Some sessions, as columns."""
 
     id: NDArray[np.int64]
     start_s: NDArray[np.float64]
     life_s: NDArray[np.float64]
     packets: NDArray[np.int64]
     sent: NDArray[np.int64]
-    phase: NDArray[np.float64]  # where between two packets it begins
+    phase: NDArray[np.float64]  # position of its start between two packets
     dst: NDArray[np.int32]  # rank of its destination
 
     def __len__(self) -> int:
         return len(self.id)
 
     def kept(self, which: NDArray[np.bool_]) -> Sessions:
-        """Those of the mask."""
+        """The sessions selected by the mask."""
         return Sessions(*(getattr(self, f.name)[which] for f in fields(self)))
 
     def joined(self, other: Sessions) -> Sessions:
-        """Both."""
+        """These sessions and the others."""
         return Sessions(
             *(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self))
         )
@@ -63,11 +63,11 @@ class Sessions:
 
 @dataclass(frozen=True)
 class MadeChunk:
-    """Packets in order."""
+    """Packets in order of time."""
 
     time_ns: NDArray[np.int64]  # from 0
     size_bytes: NDArray[np.int32]  # on the wire
-    session: NDArray[np.int64]  # a number of its own for each
+    session: NDArray[np.int64]  # a unique number for each session
     dst: NDArray[np.int32]  # rank of the destination
 
 
@@ -128,7 +128,7 @@ class TraceMaker:
         return self._draw(np.sort(self._rng.uniform(from_s, to_s, n)))
 
     def _before(self) -> Sessions:
-        """Sessions that began before the trace and still send: it starts in the steady state."""
+        """Live sessions that began before the trace, so that it starts in the steady state."""
         alive = self._draw(np.empty(0))
         step_s = max(self.model.session_mean_s / 4, self.model.session_max_s / 64)
         steps = math.ceil(self.model.session_max_s / step_s)
@@ -141,7 +141,7 @@ class TraceMaker:
         return alive
 
     def _order(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Positions of the sessions, one a packet, in trains that are shuffled."""
+        """The session of each packet, in shuffled trains."""
         who = np.flatnonzero(counts)
         session = np.repeat(who, counts[who])
         n = len(session)
@@ -159,7 +159,8 @@ class TraceMaker:
     def _times(
         self, session: NDArray[np.int64], now_ns: float
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], float]:
-        """Packets of a train follow as fast as the link sends; in between it is idle at random."""
+        """Times and sizes: packets of a train follow at line rate, with random idle times between
+        trains."""
         n = len(session)
         sizes = draw_packet_bytes(self._rng, n)
         length_ns = n / self.model.rate_pps * 1e9
@@ -176,9 +177,9 @@ class TraceMaker:
 
 
 def new_train_share(counts: NDArray[np.int64], burstiness: float) -> float:
-    """With which probability a packet of a session begins a new train, so that runs have the mean.
+    """The probability with which a packet of a session begins a new train, for the wanted mean run.
 
-    `counts` are the packets of each session. Two trains of one session that meet are one run: of M
+    `counts` are the packets of each session. Two adjacent trains of one session are one run: of M
     shuffled trains that happens to a share of sum m (m - 1) / (M (M - 1)).
     """
     n, n_sessions = int(counts.sum()), len(counts)
@@ -190,7 +191,7 @@ def new_train_share(counts: NDArray[np.int64], burstiness: float) -> float:
         p = min(max(p, 0.0), 1.0)
         trains = 1 + (counts - 1) * p
         total = float(trains.sum())
-        # m (m - 1) of one that is drawn: of its mean, and the variance of the draw.
+        # The expected m (m - 1) of a random m: from its mean and its variance.
         spread = float((trains * (trains - 1) + (counts - 1) * p * (1 - p)).sum())
         met = spread / (total * max(total - 1, 1))
     return p

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""model.py - what a made-up trace of a backbone link is like, and the laws behind it.
+"""model.py - the properties of a generated trace of a backbone link, and their distributions.
 
-Sessions arrive at random, last some seconds and send an amount of bytes that is heavy-tailed: most
-are of a packet or two, few of them carry most of the bytes. Each goes to a destination of a fixed
-set, by Zipf's law. docs/traces.md tells where the figures come from.
+Sessions arrive at random, last some seconds and send a heavy-tailed number of bytes: most have a
+packet or two, few of them carry most of the bytes. Each goes to a destination of a fixed set, by
+Zipf's law. docs/traces.md has the origin of the figures.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from ..base.problems import BadInput, Problem
 
-MIN_BYTES, MAX_BYTES = 64, 1518  # on the wire, checksum included
-# Share of packets, and between which sizes they lie evenly: acknowledgements, full frames, others.
+MIN_BYTES, MAX_BYTES = 64, 1518  # on the wire, with checksum
+# Share of packets, and the range of their sizes, uniform: acknowledgements, others, full frames.
 SIZE_MIX = ((0.45, 64, 64), (0.15, 65, 1517), (0.40, 1518, 1518))
 
 
@@ -29,7 +29,7 @@ class TraceModel:
     packets: int = 1_000_000
     rate_pps: float = 1_000_000.0
     destinations: int = 65_536
-    zipf: float = 0.9  # share of the destination of rank r: proportional to r^-zipf
+    zipf: float = 0.9  # the share of the destination of rank r is proportional to r^-zipf
     session_mean_bytes: float = 18_000.0
     session_min_bytes: float = 64.0
     session_max_bytes: float = 0.8e9
@@ -42,7 +42,7 @@ class TraceModel:
 
 
 def checked(model: TraceModel) -> TraceModel:
-    """The model, when there can be such a trace. Raises BadInput."""
+    """The model, if such a trace can exist. Raises BadInput."""
     problems = []
     limits = {
         "packets": (1, 1e12),
@@ -59,7 +59,7 @@ def checked(model: TraceModel) -> TraceModel:
     }
     for key, (least, most) in limits.items():
         value = float(getattr(model, key))
-        if not least <= value <= most:  # not a number neither
+        if not least <= value <= most:  # NaN fails too
             problems.append(Problem(f"{value:g} is not in {least:g} to {most:g}", "trace", key))
     min_b, mean_b, max_b = (
         model.session_min_bytes, model.session_mean_bytes, model.session_max_bytes,
@@ -79,12 +79,12 @@ def checked(model: TraceModel) -> TraceModel:
 
 
 def mean_packet_bytes() -> float:
-    """Of the mix."""
+    """The mean of SIZE_MIX."""
     return sum(share * (low + high) / 2 for share, low, high in SIZE_MIX)
 
 
 def draw_packet_bytes(rng: np.random.Generator, n: int) -> NDArray[np.int32]:
-    """Sizes on the wire."""
+    """Random sizes on the wire."""
     kind = rng.choice(len(SIZE_MIX), size=n, p=[share for share, _, _ in SIZE_MIX])
     low = np.array([low for _, low, _ in SIZE_MIX])[kind]
     high = np.array([high for _, _, high in SIZE_MIX])[kind]
@@ -95,7 +95,7 @@ def draw_packet_bytes(rng: np.random.Generator, n: int) -> NDArray[np.int32]:
 
 
 def pareto_mean(alpha: float, least: float, most: float) -> float:
-    """Mean of a Pareto law that is cut at both ends."""
+    """The mean of a Pareto distribution truncated at both ends."""
     norm = 1 - (least / most) ** alpha
     if abs(alpha - 1) < 1e-9:
         return float(least * math.log(most / least) / norm)
@@ -105,7 +105,7 @@ def pareto_mean(alpha: float, least: float, most: float) -> float:
 
 @lru_cache(maxsize=16)
 def tail_index(least: float, mean: float, most: float) -> float:
-    """The exponent at which the cut Pareto law has this mean."""
+    """The exponent with which the truncated Pareto distribution has this mean."""
     low, high = 1e-3, 20.0  # the mean falls with the exponent
     for _ in range(200):
         middle = (low + high) / 2
@@ -117,7 +117,7 @@ def tail_index(least: float, mean: float, most: float) -> float:
 
 
 def draw_session_packets(model: TraceModel, rng: np.random.Generator, n: int) -> NDArray[np.int64]:
-    """How many packets each session sends: one at least."""
+    """The number of packets of each session, at least one."""
     least, most = model.session_min_bytes, model.session_max_bytes
     alpha = tail_index(least, model.session_mean_bytes, most)
     tail = 1 - rng.random(n) * (1 - (least / most) ** alpha)
@@ -127,12 +127,13 @@ def draw_session_packets(model: TraceModel, rng: np.random.Generator, n: int) ->
 
 @lru_cache(maxsize=16)
 def mean_session_packets(model: TraceModel) -> float:
-    """The mean of the above: of the rounded-up quotient, by the law's own tail."""
+    """The mean of draw_session_packets(): of the rounded-up quotient, from the distribution's
+    tail."""
     least, most = model.session_min_bytes, model.session_max_bytes
     alpha = tail_index(least, model.session_mean_bytes, most)
     unit = mean_packet_bytes()
     n_most = math.ceil(most / unit)
-    # E[N] = sum over k of P(N > k): one by one at first, then in the middle of growing steps.
+    # E[N] = sum over k of P(N > k): one by one at first, then at the middle of growing steps.
     edges = np.unique(np.concatenate([np.arange(0, 5000), np.geomspace(5000, n_most, 4000)]))
     at = np.maximum(edges * unit, least)
     norm = 1 - (least / most) ** alpha
@@ -143,7 +144,7 @@ def mean_session_packets(model: TraceModel) -> float:
 
 
 def draw_durations_s(model: TraceModel, rng: np.random.Generator, n: int) -> NDArray[np.float64]:
-    """Exponential, cut, with the mean that is wanted."""
+    """Truncated exponential durations with the model's mean."""
     scale = _duration_scale(model.session_mean_s, model.session_max_s)
     cut = -math.expm1(-model.session_max_s / scale)
     return -scale * np.log1p(-rng.random(n) * cut)
@@ -151,7 +152,8 @@ def draw_durations_s(model: TraceModel, rng: np.random.Generator, n: int) -> NDA
 
 @lru_cache(maxsize=16)
 def _duration_scale(mean: float, most: float) -> float:
-    """Of the exponential law that has this mean once it is cut; near most / 2 it is flat."""
+    """The scale of the exponential distribution with this mean once truncated; flat near most /
+    2."""
     low, high = mean * 1e-3, most * 1e3
     for _ in range(200):
         middle = math.sqrt(low * high)
@@ -171,7 +173,7 @@ def zipf_shares(n: int, exponent: float) -> NDArray[np.float64]:
 
 
 def destination_addresses(n: int, rng: np.random.Generator) -> NDArray[np.uint32]:
-    """Different addresses by rank, in networks of unicast space: near ones share prefixes."""
+    """Distinct addresses by rank, in networks of unicast space, so that many share prefixes."""
     n_networks = max(1, n // 16)
     networks = _distinct(rng, n_networks, 11 << 16, 223 << 16)
     of_network = rng.choice(n_networks, size=4 * n + 64, p=zipf_shares(n_networks, 0.7))
@@ -179,7 +181,7 @@ def destination_addresses(n: int, rng: np.random.Generator) -> NDArray[np.uint32
     found = (networks[of_network].astype(np.uint64) << np.uint64(8)) | hosts.astype(np.uint64)
     _, first = np.unique(found, return_index=True)
     chosen = found[np.sort(first)][:n].astype(np.uint32)
-    if len(chosen) < n:  # crowded networks: any free address
+    if len(chosen) < n:  # the networks are full: use any free address
         more = _distinct(rng, 2 * n, 11 << 24, 223 << 24)
         more = more[~np.isin(more, chosen)][: n - len(chosen)]
         chosen = np.concatenate([chosen, more.astype(np.uint32)])

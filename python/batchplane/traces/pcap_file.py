@@ -15,7 +15,7 @@ ETHERNET = 1
 _MAGIC_US, _MAGIC_NS = 0xA1B2C3D4, 0xA1B23C4D
 _SECTION, _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _PACKET = 0x0A0D0D0A, 1, 2, 3, 6
 _BYTE_ORDER = 0x1A2B3C4D
-# No link has longer frames, and no tool writes longer blocks: beyond, the file is damaged.
+# No link has longer frames, and no tool writes longer blocks: the file must be damaged.
 _MAX_FRAME_BYTES = 1 << 18
 _MAX_BLOCK_BYTES = 1 << 24
 _READ_BYTES = 1 << 20
@@ -31,7 +31,7 @@ class RawPacket(NamedTuple):
 
 
 class _File:
-    """A file whose reads say what was cut off."""
+    """A file whose reads report truncation."""
 
     def __init__(self, file: BinaryIO, path: Path):
         self.file = file
@@ -48,7 +48,7 @@ class _File:
 
 
 def read_packets(path: Path) -> Iterator[RawPacket]:
-    """The packets of a pcap or pcapng file of Ethernet, in the file's order."""
+    """The packets of an Ethernet pcap or pcapng file, in file order."""
     try:
         handle = path.open("rb", buffering=_READ_BYTES)
     except OSError as error:
@@ -110,7 +110,7 @@ def _require_possible(file: _File, number: int, kept_bytes: int, len_bytes: int)
 
 @dataclass
 class _Clock:
-    """How an interface counts time."""
+    """The timestamp units of an interface."""
 
     ticks_per_s: int = 1_000_000
     offset_s: int = 0
@@ -135,7 +135,7 @@ def _read_pcapng(file: _File) -> Iterator[RawPacket]:
         if head[:4] == struct.pack(">I", _SECTION):
             section = _read_section(file, head)
             continue
-        assert section is not None  # the first block is one: its magic was looked at
+        assert section is not None  # the first block is a section header: its magic was checked
         kind, block_bytes = struct.unpack(section.order + "II", head)
         body = _body(file, section.order, block_bytes, number)
         if kind == _INTERFACE:
@@ -178,7 +178,7 @@ def _read_interface(file: _File, order: str, body: bytes) -> _Clock:
     while at + 4 <= len(body):
         code, n_bytes = struct.unpack_from(order + "HH", body, at)
         value = body[at + 4 : at + 4 + n_bytes]
-        if code == 9 and n_bytes == 1 and len(value) == 1:  # resolution: a power of ten, or of two
+        if code == 9 and n_bytes == 1 and len(value) == 1:  # resolution: a power of ten or of two
             power = value[0] & 0x7F
             clock.ticks_per_s = 2**power if value[0] & 0x80 else 10**power
         if code == 14 and n_bytes == 8 and len(value) == 8:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""stats.py - what a capture is like: sizes, flows, destinations, bursts. Read as a stream."""
+"""stats.py - the properties of a capture: sizes, flows, destinations, bursts. Reads a stream."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .flows import flow_bytes
 from .pcap_file import read_packets
 from .trace import FCS_BYTES
 
-# Memory is bounded by the flows; a capture of a minute on a backbone has some two million.
+# Memory is bounded by the flows; a one-minute capture of a backbone has some two million.
 MAX_FLOWS = 1 << 22
 _TOP_SHARE = 0.01
-_MIN_OF_TAIL = 32  # packets of a flow from which on the tail is looked at
-_MIN_OF_RANK = 10  # flows to a destination, below which ranks are noise
+_MIN_OF_TAIL = 32  # flows with at least this many packets are the tail
+_MIN_OF_RANK = 10  # destinations with fewer flows are noise
 _IPV4 = b"\x08\x00"
 
 
 @dataclass(frozen=True)
 class TraceStats:
-    """Of a whole capture; sizes are those on the wire, checksum included."""
+    """Statistics of a whole capture; sizes are on the wire, with checksum."""
 
     packets: int
     bytes: int
@@ -39,21 +39,20 @@ class TraceStats:
     flow_mean_pkts: float
     flow_median_pkts: float
     flow_max_pkts: int
-    flow_top_share: float  # packets of the 1 % of flows that have most
-    flow_tail_index: float | None  # of a power law through flows of 32 packets and more
-    burstiness: float  # mean number of packets of a flow in a row
+    flow_top_share: float  # share of packets in the largest 1 % of flows
+    flow_tail_index: float | None  # of a power law fitted to flows of 32 packets and more
+    burstiness: float  # mean number of consecutive packets of a flow
     destinations: int
     destination_top_share: float  # of packets
     zipf: float | None  # exponent by rank of flows per destination
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
         return asdict(self)
 
 
 def trace_stats(path: Path | str) -> TraceStats:
-    """Raises BadInput for what is no capture, is cut, or is out of order."""
-    flows: dict[bytes, list[int]] = {}  # [packets, to which destination]
+    """Raises BadInput if the file is no capture, is truncated, or is out of order."""
+    flows: dict[bytes, list[int]] = {}  # [packets, destination]
     sizes = np.zeros(1 << 16, np.int64)
     first_ns = last_ns = n = n_bytes = runs = 0
     before = b""
@@ -127,16 +126,16 @@ def _summary(
 
 
 def tail_index_of(packets: Any, least: int = _MIN_OF_TAIL) -> float | None:
-    """Hill's estimate over flows of so many packets and more; None of fewer than 20 flows."""
+    """Hill's estimate over flows of at least `least` packets; None for fewer than 20 flows."""
     tail = packets[packets >= least].astype(float)
     if len(tail) < 20 or tail.max() == least:
         return None
-    # Counts are whole: half a packet below the least is where they begin.
+    # Counts are integers: the continuous law begins half a packet below the least.
     return float(len(tail) / np.log(tail / (least - 0.5)).sum())
 
 
 def zipf_of(counts: Any) -> float | None:
-    """Slope of logarithms of count over rank; ranks count alike on their logarithm."""
+    """Slope of log count over log rank, with ranks evenly spaced on the logarithmic axis."""
     ordered = np.sort(counts)[::-1]
     ordered = ordered[ordered >= _MIN_OF_RANK]
     if len(ordered) < 10:

@@ -14,7 +14,7 @@ from .stats import TraceStats
 
 
 def stats_table(stats: TraceStats) -> Table:
-    """Name and value."""
+    """Statistics as rows of name and value."""
 
     def maybe(value: float | None) -> str:
         return "too few" if value is None else f"{value:.2f}"
@@ -43,7 +43,7 @@ def stats_table(stats: TraceStats) -> Table:
 
 
 def groups_table(groups: Sequence[Group]) -> Table:
-    """One line a group."""
+    """One row per group."""
     total = sum(group.packets for group in groups)
     table = plain_table("gate", "<prefix", "packets", "share")
     for i, group in enumerate(groups):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """trace.py - recorded traffic as (time, size, flow), in chunks of numpy arrays.
 
-A flow is what shares addresses, protocol and ports (fragments: addresses and protocol), destination
-MAC address and VLAN tags, since those choose ways too; numbered as they come first. Rules of the
-user join such flows under a name.
+Packets of a flow share addresses, protocol and ports (fragments: addresses and protocol), and also
+destination MAC address and VLAN tags, since these affect routes too. Flows are numbered in order of
+appearance. The user's rules join such flows under a name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..base.problems import BadInput, Problem
 from .flows import Rule, five_tuple_of, flow_bytes
 from .pcap_file import RawPacket, read_packets
 
-FCS_BYTES = 4  # sizes are those of the wire; captures are without the frame's checksum
+FCS_BYTES = 4  # sizes are on the wire; captures lack the frame's checksum
 CHUNK_PKTS = 1 << 16
 MAX_FLOWS = 1 << 20
 
@@ -38,25 +38,25 @@ class Trace(Chunk):
     """A whole trace in memory."""
 
     names: list[str]  # of the flows
-    first_frames: list[bytes]  # of each flow, at their full length
-    start_ns: int  # of the first packet, since 1970
+    first_frames: list[bytes]  # of each flow, padded to their full length
+    start_ns: int  # time of the first packet, since 1970
 
 
 class TraceReader:
-    """Iterates over a file in chunks; `names` and `first_frames` grow with what was read.
+    """Iterates over a file in chunks; `names` and `first_frames` grow as it is read.
 
     Memory is bounded by one chunk and the flows, whatever the length of the file.
     """
 
     def __init__(self, path: Path | str, rules: Sequence[Rule] = (), may_jump: bool = False):
-        """`may_jump`: packets out of order are passed on as they are, instead of refused."""
+        """`may_jump`: packets out of order are passed on instead of rejected."""
         self.path = Path(path)
         self.names: list[str] = list(dict.fromkeys(rule.name for rule in rules))
         self.first_frames: list[bytes] = [b""] * len(self.names)
         self.start_ns = 0
         self._rules = list(rules)
         self._may_jump = may_jump
-        self._flows: dict[bytes, int] = {}  # by the bytes that make the flow
+        self._flows: dict[bytes, int] = {}  # by flow_bytes()
 
     def __iter__(self) -> Iterator[Chunk]:
         times: list[int] = []
@@ -116,7 +116,7 @@ class TraceReader:
 
 
 def read_trace(path: Path | str, rules: Sequence[Rule] = (), is_sorted: bool = False) -> Trace:
-    """The whole file in memory: 16 bytes a packet, 24 while the columns are put together.
+    """Reads the whole file: 16 bytes of memory per packet, 24 while the columns are put together.
 
     `is_sorted` puts the packets in order.
     """
@@ -128,7 +128,7 @@ def read_trace(path: Path | str, rules: Sequence[Rule] = (), is_sorted: bool = F
         times.append(chunk.time_ns)
         sizes.append(chunk.size_bytes)
         flows.append(chunk.flow)
-    del chunk  # there is one: an empty file is refused
+    del chunk  # exists, because an empty file is rejected
     time_ns = np.concatenate(times)
     times.clear()
     size_bytes = np.concatenate(sizes)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""write.py - writes a made-up trace as a capture: frames of IPv4 with TCP or UDP.
+"""write.py - writes a generated trace as a capture: IPv4 frames with TCP or UDP.
 
-As in published captures only the start of each frame is kept; the record says how long it was.
+As in published captures only the start of each frame is stored; the record has its full length.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .model import TraceModel
 from .pcap_file import ETHERNET
 from .trace import FCS_BYTES
 
-SNAP_BYTES = 60  # the shortest frame without its checksum: headers are whole
+SNAP_BYTES = 60  # the shortest frame without its checksum: contains all headers
 _RECORD_BYTES = 16 + SNAP_BYTES
 _START_S = 1_700_000_000
 _TCP, _UDP = 6, 17
@@ -31,7 +31,7 @@ Bytes = NDArray[np.uint8]
 def write_trace(
     path: Path, model: TraceModel, progress: Callable[[int], None] | None = None
 ) -> TraceMaker:
-    """Writes the whole trace, chunk by chunk. Raises BadInput, and leaves no part behind then."""
+    """Writes the whole trace, chunk by chunk. Raises BadInput, and removes a partial file then."""
     maker = TraceMaker(model)
     mac = _mac(model.dst_mac)
     made = False
@@ -69,7 +69,7 @@ def _mac(text: str) -> Bytes:
 
 
 def records(chunk: MadeChunk, maker: TraceMaker, mac: Bytes) -> Bytes:
-    """One row a packet: the record's head and the start of the frame."""
+    """One row per packet: the record header and the start of the frame."""
     n = len(chunk.time_ns)
     rows = np.zeros((n, _RECORD_BYTES), np.uint8)
     seconds, rest = np.divmod(chunk.time_ns, 1_000_000_000)
@@ -99,11 +99,11 @@ def _fill_ip(
     is_tcp: NDArray[np.bool_],
     ip_bytes: NDArray[np.uint32],
 ) -> None:
-    """All of the header but the destination and the checksum."""
+    """Fills in the header, except destination and checksum."""
     ip[:, 0] = 0x45
     _put16(ip, 2, ip_bytes)
     _put16(ip, 4, (chunk.time_ns & 0xFFFF).astype(np.uint32))
-    ip[:, 6] = 0x40  # not to be fragmented
+    ip[:, 6] = 0x40  # don't fragment
     ip[:, 8] = 64
     ip[:, 9] = np.where(is_tcp, _TCP, _UDP)
     src = np.uint64(11 << 24) + mixed % np.uint64(211 << 24)
@@ -121,8 +121,7 @@ def _fill_checksum(ip: Bytes) -> None:
 def _fill_ports(
     l4: Bytes, mixed: NDArray[np.uint64], is_tcp: NDArray[np.bool_], n_bytes: NDArray[np.uint32]
 ) -> None:
-    """TCP with the length of its header and ACK, UDP with its length; checksums would need the
-    payload."""
+    """TCP with its header length and ACK, UDP with its length; checksums would need the payload."""
     again = _mixed(mixed)
     _put16(l4, 0, (1024 + (again >> np.uint64(16)) % np.uint64(64512)).astype(np.uint32))
     _put16(l4, 2, _PORTS[(again & np.uint64(7)).astype(np.int64)].astype(np.uint32))
@@ -144,7 +143,7 @@ def _put32(rows: Bytes, at: int, values: NDArray[Any]) -> None:
 
 
 def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Each number far from its neighbours' (the finaliser of splitmix64)."""
+    """Scatters neighbouring numbers (the finaliser of splitmix64)."""
     with np.errstate(over="ignore"):
         z = values + np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

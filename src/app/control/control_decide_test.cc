@@ -107,7 +107,7 @@ TEST(ControlDecide, TriggersAreTheProgramsAlone) {
   EXPECT_LT(rig.age_limit_ns("a0"), 1'000'000U);
 }
 
-TEST(ControlDecide, NonsenseIsRefusedAndToldAndChangesNothing) {
+TEST(ControlDecide, NonsenseIsRefusedReportedAndChangesNothing) {
   Rig rig;
   rig.periods(1);
   rig.answer(R"([{"module":"a0","trigger_pkts":16}])");
@@ -147,7 +147,7 @@ TEST(ControlDecide, FaultsAreEventsWithTheirPeriod) {
   EXPECT_EQ(rig.control.show_control()["failed_steps"].as_int(), 3);
 }
 
-TEST(ControlDecide, AProgramThatGoesOrDoesNotAnswerIsToldAndAnotherMayCome) {
+TEST(ControlDecide, AProgramThatLeavesOrDoesNotAnswerIsReportedAndReplaceable) {
   Rig rig;
   rig.periods(1);
   rig.answer(R"([{"module":"a0","trigger_pkts":24}])");
@@ -165,7 +165,7 @@ TEST(ControlDecide, AProgramThatGoesOrDoesNotAnswerIsToldAndAnotherMayCome) {
   EXPECT_THROW(rig.decide(R"({"number":1,"changes":[]})"), ConfigError) << "it has lost its seat";
 }
 
-TEST(ControlDecide, WhoChoosesHasTheSeatAndNobodyTakesItFromThem) {
+TEST(ControlDecide, OnlyTheClientThatChoseTheControllerDecides) {
   Rig rig;
   ControlChoice choice = rig.control.choice();
   choice.client = kMe;
@@ -184,7 +184,7 @@ TEST(ControlDecide, WhoChoosesHasTheSeatAndNobodyTakesItFromThem) {
   rig.control.check(choice);  // a controller that needs no costs accepts their absence
 }
 
-TEST(ControlDecide, AnAnswerThatDoesNotComeIsToldOnce) {
+TEST(ControlDecide, AMissingAnswerIsReportedOnce) {
   Rig rig;
   ControlChoice choice = rig.control.choice();
   choice.answer_limit_ns = 1;

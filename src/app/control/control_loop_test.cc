@@ -168,7 +168,7 @@ TEST(ControlLoop, SwitchingLosesNothingAndTakesBackAgeLimits) {
   rig.engine.balanced();
 }
 
-TEST(ControlLoop, AnUnknownControllerChangesNothingAndNamesThose) {
+TEST(ControlLoop, AnUnknownControllerChangesNothingAndTheErrorNamesTheKnown) {
   Rig rig(1'000'000);
   rig.control.choose(choice_of("max"));
   rig.periods(2);
@@ -220,7 +220,7 @@ TEST(ControlLoop, ExplainsFlowsModulesAndDecisions) {
   EXPECT_THROW((void)rig.control.explain("a11"), ConfigError);
 }
 
-TEST(ControlLoop, AnotherGraphIsControlledOn) {
+TEST(ControlLoop, ControlContinuesOnAnotherGraph) {
   Rig rig(1'000'000);
   rig.control.choose(choice_of("max"));
   rig.periods(3);

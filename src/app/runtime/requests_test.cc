@@ -367,7 +367,7 @@ TEST_F(TwoWorkersTest, MovesThatCannotBeAreRefused) {
   EXPECT_FALSE(result("save")["modules"]["out"].has("worker"));
 }
 
-TEST(ParseRequest, RefusesWhatIsNoRequest) {
+TEST(ParseRequest, RefusesInvalidRequests) {
   for (const char* line :
        {"", "7", "[]", "{}", R"({"v":2,"cmd":"hello"})", R"({"v":1})", R"({"v":1,"cmd":3})",
         R"({"v":1,"cmd":"hello","args":[]})", R"({"v":1,"cmd":"hello","extra":1})", "{\"v\":1"}) {

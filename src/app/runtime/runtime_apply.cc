@@ -141,6 +141,7 @@ Value Runtime::apply(PipelineSpec next, bool is_dry_run, std::vector<ConfigError
            Mistakes of_devices{mistakes, next.source_map};
            offload::add_devices(next, *env, engine.graph().env.get(), of_devices);
            if (!mistakes.empty()) throw ConfigErrors(std::move(mistakes));
+           offload::lend_packets(*env, *engine.pool());
            env->carry_over(*engine.graph().env);
            auto graph = build_graph(next, std::move(env));
            const std::lock_guard lock(locks_.engine);

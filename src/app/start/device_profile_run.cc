@@ -108,7 +108,7 @@ List points_of(const DeviceProfileRequest& request, Bench& bench) {
   size_t n_done = 0;
   for (const uint32_t batch_pkts : request.batch_pkts) {
     for (Place& place : bench.places) {
-      // A device with its own memory works on two batches at once, so each takes longer than it would alone.
+      // A device with its own memory works on several batches at once, so each takes longer than it would alone.
       const bool has_own_memory = place.loop->has_own_memory();
       profile::DeviceTimes times;
       if (has_own_memory) times = place.loop->run(batch_pkts, request.ms, 1);
@@ -213,7 +213,9 @@ void set_up(const DeviceProfileRequest& request, const PipelineSpec& spec, Bench
       std::make_unique<PacketPool>("profile", pool_pkts_for(*bench.graph) + kSparePkts, data_bytes);
   const uint32_t max_pkts = *std::ranges::max_element(request.batch_pkts);
   bench.pool = std::make_unique<PacketPool>(
-      "profile_devices", 4 * std::max(max_pkts, request.pair_batch_pkts) + kSparePkts, data_bytes);
+      "profile_devices",
+      profile::DeviceLoop::kInside * std::max(max_pkts, 2 * request.pair_batch_pkts) + kSparePkts,
+      data_bytes);
   {
     profile::Stage stage(*bench.graph, *bench.graph_pool);
     profile::Traffic traffic(*bench.graph, *bench.graph_pool);
@@ -221,6 +223,7 @@ void set_up(const DeviceProfileRequest& request, const PipelineSpec& spec, Bench
   }
   bench.device_env.quiescence = &bench.quiescence;
   add_bench_devices(request, spec, bench.device_env);
+  offload::lend_packets(bench.device_env, *bench.pool);
   add_places(request, bench);
 }
 

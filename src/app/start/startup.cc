@@ -111,6 +111,7 @@ void make_pool(Startup& s) {
   const uint32_t n_pkts = pool_pkts_for(*s.graph);
   s.pool =
       std::make_unique<PacketPool>("packets", n_pkts, data_bytes_needed(s.spec, *s.graph->env));
+  offload::lend_packets(*s.graph->env, *s.pool);
 }
 
 void start_ports(Startup& s) {

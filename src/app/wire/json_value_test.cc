@@ -69,7 +69,7 @@ TEST(JsonValue, RefusesNumbersOutOfRange) {
   EXPECT_NE(refusal("-1e999"), "");
 }
 
-TEST(JsonValue, RefusesWhatIsNoJson) {
+TEST(JsonValue, RefusesInvalidJson) {
   for (const char* text : {"", "{", "[1,]", "nul", "{\"a\"}", "1 2", "\"\xff\"", "'a'", "\x01"}) {
     EXPECT_NE(refusal(text), "") << text;
   }

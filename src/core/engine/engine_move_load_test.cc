@@ -89,7 +89,7 @@ bool has_bystander(const Engine::Moved& moved) {
 }
 
 // BATCHPLANE_LONG=1: ten thousand.
-TEST(MoveUnderLoad, LosesDoublesAndReordersNothing) {
+TEST(MoveUnderLoad, NoPacketIsLostDuplicatedOrReordered) {
   const uint32_t n_moves = is_long_run() ? 10'000 : 100;
   LoadedRig rig;
   Rng rng(5);
@@ -134,7 +134,7 @@ bool moves_while_held(LoadedRig& rig, const PartMove& move, Engine::Moved& moved
 
 // The involved workers change over and packets arrive on the other worker, although a third worker is stuck
 // in the middle of a run.
-TEST(MoveUnderLoad, WaitsForNobodyElse) {
+TEST(MoveUnderLoad, DoesNotWaitForUninvolvedWorkers) {
   LoadedRig rig;
   const InOrder& out = sink(rig, "out5");
   for (uint32_t i = 1; i <= 12; ++i) {

@@ -72,7 +72,7 @@ TEST(Move, RefusesWhatCannotBe) {
 }
 
 // Random interleavings of loops and moves, in a single thread.
-TEST(Move, LosesDoublesAndReordersNothing) {
+TEST(Move, NoPacketIsLostDuplicatedOrReordered) {
   constexpr uint32_t kMoves = 3000;
   EngineRig rig(laid_out(branches()), 65536);
   Rng rng(11);
@@ -107,7 +107,7 @@ TEST(Move, LosesDoublesAndReordersNothing) {
 
 // Packets in buffers were polled while there was room, and may be released at any time: by expired ages, by
 // triggers that change right after a move, while workers stand still for long, or during two moves at once.
-TEST(Move, KeepsOrderWhateverIsLetGoMeanwhile) {
+TEST(Move, KeepsOrderWhateverBuffersReleaseMeanwhile) {
   const uint32_t last_seed = std::getenv("BATCHPLANE_LONG") != nullptr ? 1500 : 33;
   constexpr uint32_t kMoves = 60;
   for (uint32_t seed = 28; seed <= last_seed && !testing::Test::HasFailure(); ++seed) {
@@ -138,7 +138,7 @@ TEST(Move, KeepsOrderWhateverIsLetGoMeanwhile) {
 
 // Leftovers of a move at b3 that wait for room in q, or have not run yet. Packets that a3 held upstream are
 // released meanwhile, by age or by a change, and must not overtake them.
-TEST(Move, NothingHeldOvertakesWhatWasLeft) {
+TEST(Move, HeldPacketsDoNotOvertakeLeftovers) {
   for (const bool waits_for_room : {false, true}) {
     PipelineSpec spec = branches();
     std::ranges::find(spec.modules, "b3", &ModuleSpec::name)->in_queue =
@@ -189,7 +189,7 @@ TEST(Move, QueuesBehindBuffersLoseNothing) {
 
 // fork -> a0 on w1 -> m on w0 again, with rings of one batch: each worker is held back by the other's ring,
 // but packets that come back do not lead to a ring.
-TEST(Move, TasksThatHandToAndFroDoNotWaitForEachOther) {
+TEST(Move, TasksThatHandPacketsBackAndForthDoNotWaitForEachOther) {
   PipelineSpec spec = branches();
   for (ModuleSpec& module : spec.modules) {
     if (module.name != "q") module.in_queue = Dict{{"size_pkts", 32}, {"credit_pkts", 32}};
@@ -212,7 +212,7 @@ TEST(Move, TasksThatHandToAndFroDoNotWaitForEachOther) {
 }
 
 // A worker without tasks sleeps; commands wake it, and quiescent points do not wait for it.
-TEST(Move, WakesAWorkerThatHasNothingToDo) {
+TEST(Move, WakesAnIdleWorker) {
   PipelineSpec spec = branches();
   std::erase_if(spec.modules, [](const ModuleSpec& m) { return m.name == "q"; });
   std::erase_if(spec.edges, [](const EdgeSpec& e) { return e.from == "q" || e.to == "q"; });

@@ -105,7 +105,7 @@ TEST(EngineUnits, WeightsAreSetLiveAndSaved) {
 
 // One leaf is a hundred times slower than the other three: all get the same time, so the others handle as
 // many packets as without it. Run to completion, they would handle no more than the slow one.
-TEST(EngineUnits, OthersKeepTheirShareBesideOneThatTakesAHundredTimesItsProfile) {
+TEST(EngineUnits, OthersKeepTheirShareIfOneTakesAHundredTimesItsProfile) {
   struct Result {
     std::vector<double> shares;  // of what all leaves were charged
     std::vector<uint64_t> pkts;
@@ -171,7 +171,7 @@ TEST(EngineUnits, AnApplyChangesTheModeAndLosesNothing) {
 }
 
 // A unit's queue may be longer than a buffer's capacity: packets that do not fit are counted.
-TEST(EngineUnits, ALongQueueIsCutWhenItsModuleIsNoUnitAnyMore) {
+TEST(EngineUnits, ALongQueueIsCutWhenItsModuleIsNoLongerAUnit) {
   exec::Scheduling how = wfq(exec::Backpressure::kOff, 1000);
   how.queue_pkts = 2000;
   EngineRig rig(fan(how, 0));

@@ -28,7 +28,7 @@ TEST(Worker, BooksLoopsByWhetherTheyFoundInput) {
   EXPECT_EQ(stats.gaps, 0U);
 }
 
-TEST(Worker, AHoleBeginsAbove20MicrosecondsOfIdleTime) {
+TEST(Worker, AGapBeginsAbove20MicrosecondsOfIdleTime) {
   EngineRig rig(line(32));
   rig.loop(3);
   rig.loop(1, 20'000);
@@ -59,7 +59,7 @@ class SlowInput final : public Module {
 const Register<SlowInput> kSlowInput{
     {.kind = "slow_input", .state = StateOf::kOneOwner, .help = "For tests."}};
 
-TEST(Worker, ALoopOfASharedWorkerIsNoHoleInItsHostsTime) {
+TEST(Worker, ALoopOfASharedWorkerIsNoGapInItsHostsTime) {
   PipelineSpec spec = line(0);
   spec.workers = {{"w0", -1}, {"w1", -1, std::nullopt, true}};
   spec.modules.push_back({"slow", "slow_input", {}, 0, 0, "w1"});
@@ -124,7 +124,7 @@ TEST(Worker, ALoopIsExplainedByItsOwnWork) {
   EXPECT_EQ(rig.worker().stats().gaps, 1U) << "and that was not";
 }
 
-TEST(Worker, RemembersTheLast64Holes) {
+TEST(Worker, RemembersTheLast64Gaps) {
   EngineRig rig(line(1));
   rig.loop(2);
   for (uint64_t i = 1; i <= 70; ++i) rig.loop(1, 100'000 + i);
@@ -134,7 +134,7 @@ TEST(Worker, RemembersTheLast64Holes) {
   EXPECT_EQ(stats.recent_gaps[6].length_ns, 100'007U) << "the oldest that is left";
 }
 
-TEST(Worker, ACommandIsItsOwnTimeAndNoHole) {
+TEST(Worker, ACommandIsItsOwnTimeAndNoGap) {
   EngineRig rig(line(1));
   rig.engine().start();
   rig.worker().execute([&] { rig.now_ns += 1'000'000; });

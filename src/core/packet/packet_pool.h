@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,9 @@ class PacketPool {
 
   [[nodiscard]] uint32_t size_pkts() const { return n_pkts_; }
   [[nodiscard]] uint32_t data_bytes() const { return data_bytes_; }
+  // The memory that holds the packets' data, for devices that read it directly; as few pieces as there are.
+  // Empty where every packet is allocated by itself.
+  [[nodiscard]] std::vector<std::span<uint8_t>> memory();
   // Exact only while nobody allocates. Slow on DPDK: walks the caches.
   [[nodiscard]] uint32_t available_pkts() const;
 
@@ -49,8 +53,8 @@ class PacketPool {
 #else
   void give_back(Packet** pkts, uint32_t n) noexcept;
   std::mutex mutex_;  // this backend is for tests: correctness under sanitizers before speed
-  std::vector<std::unique_ptr<Packet> > packets_;
-  std::vector<std::unique_ptr<uint8_t[]> > buffers_;
+  std::vector<Packet> packets_;
+  std::unique_ptr<uint8_t[]> buffers_;  // one after another
   std::vector<Packet*> free_;
 #endif
 };

@@ -3,6 +3,8 @@
 #include <rte_errno.h>
 #include <rte_mbuf_pool_ops.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "core/packet/eal_state_dpdk.h"
 #include "core/packet/packet_pool.h"
@@ -57,6 +59,28 @@ PacketPool::PacketPool(const std::string& name, uint32_t n_pkts, uint32_t data_b
 }
 
 PacketPool::~PacketPool() { has_eal() ? rte_mempool_free(pool_) : free_plain_mempool(pool_); }
+
+std::vector<std::span<uint8_t>> PacketPool::memory() {
+  std::vector<std::span<uint8_t>> pieces;
+  if (!has_eal()) return pieces;
+  rte_mempool_mem_iter(
+      pool_,
+      [](rte_mempool* /*pool*/, void* to, rte_mempool_memhdr* piece, unsigned /*index*/) {
+        auto& all = *static_cast<std::vector<std::span<uint8_t>>*>(to);
+        all.emplace_back(static_cast<uint8_t*>(piece->addr), piece->len);
+      },
+      &pieces);
+  std::ranges::sort(pieces, {}, &std::span<uint8_t>::data);
+  std::vector<std::span<uint8_t>> joined;
+  for (const auto& piece : pieces) {
+    if (!joined.empty() && joined.back().data() + joined.back().size() == piece.data()) {
+      joined.back() = {joined.back().data(), joined.back().size() + piece.size()};
+    } else {
+      joined.push_back(piece);
+    }
+  }
+  return joined;
+}
 
 uint32_t PacketPool::available_pkts() const { return rte_mempool_avail_count(pool_); }
 

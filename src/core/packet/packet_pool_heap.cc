@@ -12,6 +12,16 @@
 #endif
 
 namespace batchplane {
+namespace {
+
+constexpr uint32_t kLineBytes = 64;
+
+// Of one packet in the pool's memory.
+size_t stride_bytes(uint32_t data_bytes) {
+  return (kHeadroomBytes + data_bytes + kLineBytes - 1) / kLineBytes * size_t{kLineBytes};
+}
+
+}  // namespace
 
 void Packet::place(uint32_t data_off, uint32_t len) {
   data_off_ = data_off;
@@ -21,15 +31,14 @@ void Packet::place(uint32_t data_off, uint32_t len) {
 }
 
 PacketPool::PacketPool(const std::string& /*name*/, uint32_t n_pkts, uint32_t data_bytes)
-    : n_pkts_(n_pkts), data_bytes_(data_bytes) {
-  packets_.reserve(n_pkts);
-  buffers_.reserve(n_pkts);
+    : n_pkts_(n_pkts),
+      data_bytes_(data_bytes),
+      packets_(n_pkts),
+      buffers_(std::make_unique<uint8_t[]>(n_pkts * stride_bytes(data_bytes))) {
   free_.reserve(n_pkts);
   for (uint32_t i = 0; i < n_pkts; ++i) {
-    buffers_.push_back(std::make_unique<uint8_t[]>(kHeadroomBytes + data_bytes));
-    packets_.push_back(std::make_unique<Packet>());
-    Packet& pkt = *packets_.back();
-    pkt.buffer_ = buffers_.back().get();
+    Packet& pkt = packets_[i];
+    pkt.buffer_ = buffers_.get() + i * stride_bytes(data_bytes);
     pkt.buffer_bytes_ = kHeadroomBytes + data_bytes;
     pkt.pool_ = this;
     free_.push_back(&pkt);
@@ -37,7 +46,11 @@ PacketPool::PacketPool(const std::string& /*name*/, uint32_t n_pkts, uint32_t da
 }
 
 PacketPool::~PacketPool() {
-  for (const auto& pkt : packets_) ASAN_UNPOISON_MEMORY_REGION(pkt->buffer_, pkt->buffer_bytes_);
+  ASAN_UNPOISON_MEMORY_REGION(buffers_.get(), n_pkts_ * stride_bytes(data_bytes_));
+}
+
+std::vector<std::span<uint8_t>> PacketPool::memory() {
+  return {{buffers_.get(), n_pkts_ * stride_bytes(data_bytes_)}};
 }
 
 bool PacketPool::alloc_bulk(Packet** pkts, uint32_t n) noexcept {

@@ -155,7 +155,7 @@ TEST(VirtualArbiter, ABusServesItsRingsInTurnWhateverTheWeights) {
   EXPECT_NEAR(static_cast<double>(by_weight[0]), 8 * static_cast<double>(by_weight[1]), 40);
 }
 
-TEST(VirtualArbiter, UnderOneLockNoBacklogFormsAndWeightsAreNothing) {
+TEST(VirtualArbiter, UnderOneLockNoBacklogFormsAndWeightsHaveNoEffect) {
   VirtualSpec spec = eight_to_one(30);
   const std::vector<Arrival> arrivals = flood(300'000);
   const auto share = [&](bool is_immediate) {

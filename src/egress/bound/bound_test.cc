@@ -170,7 +170,7 @@ TEST(EgressBound, CountsWhatGoesAroundAPacket) {
   EXPECT_NEAR(bound.share_bps, kRateBps / 2.0 * 64 / 88, 1);
 }
 
-TEST(EgressBound, IsNotMadeUpWhereThereIsNone) {
+TEST(EgressBound, IsAbsentWithoutAGuarantee) {
   std::vector<FlowParams> flows = {flow_of(1), flow_of(2), flow_of(2, 500)};
   const Crowd crowd = crowd_of(flows);
   const Server server{.rate_bps = kRateBps};

@@ -264,7 +264,7 @@ TEST(TreeOracle, CeilingsAreReached) {
 
 // However others flood, a leaf that sends no more than its minimum rate waits for a few packets
 // only.
-TEST(TreeOracle, WhoKeepsWithinItsMinimumHardlyWaits) {
+TEST(TreeOracle, FlowsWithinTheirMinimumHardlyWait) {
   std::vector<TestNode> nodes{{.is_inner = true}, {.parent = 0, .min = 10'000'000}};
   for (int k = 0; k < 40; ++k) nodes.push_back({.parent = k % 2 - 1, .weight = 50, .priority = 7});
   Tree tree = make_tree(nodes, 1000);

@@ -105,7 +105,7 @@ TEST(Acl, Ipv6BesideIpv4) {
   EXPECT_EQ(outcome.gates(), (std::vector<uint32_t>{1, 1, 2, 3, 4, 4}));
 }
 
-TEST(Acl, WhatIsNoIp) {
+TEST(Acl, NonIpPackets) {
   Bytes arp = make_frame();
   net::store16(&arp[12], net::kTypeArp);
   ModuleHarness permits("acl");

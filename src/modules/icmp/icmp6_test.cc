@@ -98,7 +98,7 @@ TEST_F(Icmp6ErrorTest, SourceFitsTheReceiversScope) {
   EXPECT_EQ(source_to("2a00::77"), "2001:db8:b::1");
 }
 
-TEST_F(Icmp6ErrorTest, NobodyIsToldWhoMustNotBe) {
+TEST_F(Icmp6ErrorTest, SendsNoErrorWhereItMustNot) {
   EXPECT_TRUE(is_answered(make_frame6()));
   for (const char* src : {"::", "::1", "ff02::1", "2001:db8:a::1", "2001:db8:b::1"}) {
     EXPECT_FALSE(is_answered(make_frame6({.ip_src = src}))) << src;

@@ -156,7 +156,7 @@ TEST_F(IcmpErrorTest, HeaderBehindAVlanTagIsFound) {
   EXPECT_TRUE(std::equal(plain.begin() + 14, plain.end(), frame.begin() + 42, frame.end()));
 }
 
-TEST_F(IcmpErrorTest, NobodyIsToldWhoMustNotBe) {
+TEST_F(IcmpErrorTest, SendsNoErrorWhereItMustNot) {
   const auto with = [&](auto change) {
     FrameSpec spec = request();
     change(spec);

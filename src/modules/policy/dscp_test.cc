@@ -107,7 +107,7 @@ TEST(DscpSplit, ByValueAndDefault) {
   EXPECT_THROW((void)harness.command("delete", Dict{{"dscp", 46}}), ConfigError);
 }
 
-TEST(DscpSplit, WhatIsNoIpGoesToTheDefaultGate) {
+TEST(DscpSplit, NonIpPacketsGoToTheDefaultGate) {
   ModuleHarness harness("dscp_split", {{"default_gate", 3}});
   EXPECT_EQ(harness.run({arp_frame(), frame4(1)}).gates(), (std::vector<uint32_t>{3, 3}));
 }

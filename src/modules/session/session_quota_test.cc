@@ -76,7 +76,7 @@ TEST(SessionQuota, IsReportedOncePerGrant) {
   EXPECT_EQ(rig.reports().size(), 3U);
 }
 
-TEST(SessionQuota, WhatIsNamedIsGrantedAnew) {
+TEST(SessionQuota, OnlyNamedQuotasAreRenewed) {
   UsageRig rig(with_quota({{"quota_bytes", 3 * kTestBytes}}));
   const auto grant = [&](const Value& bytes) {
     rig.modify("urrs", quota_urr({{"quota_bytes", bytes}}));
@@ -125,7 +125,7 @@ TEST(SessionQuota, TimeRunsFromTheFirstPacketOn) {
 }
 
 // With a shared rate, and with one of the rule's own.
-TEST(SessionQuota, WhatARateStopsTakesNothingAndTheOtherWayRound) {
+TEST(SessionQuota, PacketsStoppedByARateTakeNoQuotaAndViceVersa) {
   for (const bool is_shared : {false, true}) {
     Dict session = with_quota({{"quota_bytes", 4 * kTestBytes}});
     session["qers"] = List{Dict{{"id", 1}, {"mbr_down_bps", 688'000}, {"burst_ns", 1000}}};

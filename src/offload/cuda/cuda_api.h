@@ -20,6 +20,8 @@ using EventId = struct GpuEventTag*;
 inline constexpr int32_t kSuccess = 0;
 inline constexpr int32_t kNotReady = 600;
 inline constexpr uint32_t kHostMapped = 2;
+inline constexpr uint32_t kRegisterForAll = 1;  // contexts
+inline constexpr uint32_t kRegisterMapped = 2;
 inline constexpr uint32_t kStreamNonBlocking = 1;
 inline constexpr uint32_t kEventNoTiming = 2;
 inline constexpr int32_t kErrorLog = 5;  // the compiler's error log and its size
@@ -44,6 +46,8 @@ inline constexpr int32_t kErrorLogBytes = 6;
   F(free, "cuMemFree_v2", (Address at))                                                          \
   F(host_alloc, "cuMemHostAlloc", (void** at, size_t n_bytes, uint32_t flags))                   \
   F(host_free, "cuMemFreeHost", (void* at))                                                      \
+  F(host_register, "cuMemHostRegister_v2", (void* at, size_t n_bytes, uint32_t flags))           \
+  F(host_unregister, "cuMemHostUnregister", (void* at))                                          \
   F(host_address, "cuMemHostGetDevicePointer_v2", (Address * address, void* at, uint32_t flags)) \
   F(copy_there, "cuMemcpyHtoD_v2", (Address to, const void* from, size_t n_bytes))               \
   F(copy_back_async, "cuMemcpyDtoHAsync_v2",                                                     \

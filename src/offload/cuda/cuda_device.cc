@@ -70,7 +70,32 @@ CudaDevice::CudaDevice(const CudaChoice& choice, const std::string& where)
                     where);
 }
 
-CudaDevice::~CudaDevice() { api_.context_release(id_); }
+CudaDevice::~CudaDevice() {
+  (void)use();
+  mapped_.clear();
+  api_.context_release(id_);
+}
+
+void CudaDevice::lend(std::span<const std::span<uint8_t>> memory) {
+  (void)use();
+  for (const std::span<uint8_t> piece : memory) {
+    if (std::ranges::any_of(lent_, [piece](const LentMemory& known) {
+          return known.memory.data() == piece.data();
+        }))
+      continue;
+    auto mapped = cu::MappedMemory::of(api_, piece);
+    const cu::Address address = mapped == nullptr ? 0 : mapped->address();
+    if (address == 0) continue;  // its packets are copied
+    mapped_.push_back(std::move(mapped));
+    lent_.push_back({piece, address});
+  }
+}
+
+uint64_t CudaDevice::lent_bytes() const {
+  uint64_t n_bytes = 0;
+  for (const LentMemory& lent : lent_) n_bytes += lent.memory.size();
+  return n_bytes;
+}
 
 std::optional<double> CudaDevice::watts() const { return cu::watts_of(bus_); }
 

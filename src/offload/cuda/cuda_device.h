@@ -4,10 +4,13 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "base/value.h"
 #include "offload/cuda/cuda_api.h"
+#include "offload/cuda/mapped_memory.h"
 #include "offload/kernel/device_kernel.h"
 
 namespace batchplane::offload {
@@ -28,6 +31,9 @@ class CudaDevice final : public KernelDevice, public std::enable_shared_from_thi
   [[nodiscard]] int32_t use() const noexcept { return api_.context_use(context_); }
   [[nodiscard]] const std::string& name() const override { return name_; }
   [[nodiscard]] std::optional<double> watts() const override;
+  void lend(std::span<const std::span<uint8_t>> memory) override;
+  [[nodiscard]] uint64_t lent_bytes() const override;
+  [[nodiscard]] std::span<const LentMemory> lent() const { return lent_; }
   [[nodiscard]] std::unique_ptr<DeviceKernel> make_kernel(Kernel& kernel, uint32_t max_pkts,
                                                           const Quiescence* quiescence,
                                                           const std::string& where) const override;
@@ -38,6 +44,8 @@ class CudaDevice final : public KernelDevice, public std::enable_shared_from_thi
   cu::ContextId context_ = nullptr;
   std::string name_;
   std::string bus_;
+  std::vector<std::shared_ptr<const cu::MappedMemory>> mapped_;
+  std::vector<LentMemory> lent_;
 };
 
 // All GPUs: [{device, driver, bus}], with watts if there is a sensor. Throws ConfigError.

@@ -13,12 +13,16 @@ namespace batchplane::offload {
 namespace {
 
 constexpr uint32_t kGroupItems = 64;
-// Up to this many bytes of a batch are read by the GPU from host memory, without a copy.
-constexpr uint32_t kReadInPlaceBytes = 8192;
+constexpr uint32_t kGatherItems = 32;  // per input
 // Memory that the GPU still uses after this time is never released.
 constexpr std::chrono::seconds kLongestEndOfBatch{1};
 
 enum : uint8_t { kStagedBytes, kStagedPlaces, kStagedResults, kStagedReturned };
+constexpr uint8_t kStagedFrom = kStagedReturned;  // kernels that rewrite inputs fetch none
+
+constexpr const char* kGatherPtx =
+#include "offload/cuda/gather.ptx.h"
+    ;
 
 }  // namespace
 
@@ -33,7 +37,8 @@ CudaKernel::CudaKernel(std::shared_ptr<const CudaDevice> device, Kernel& kernel,
     : DeviceKernel(kernel, max_pkts, quiescence), device_(std::move(device)) {
   group_ = lanes_ > 1 ? lanes_ : kGroupItems;
   (void)device_->use();
-  load(kernel, where);
+  kernel_ = load(kernel.source().ptx, kernel.entry(), where);
+  if (!rewrites_) gather_ = load(kGatherPtx, "gather", where);
   for (uint32_t s = 0; s < kSlots; ++s) make_slot(s, where);
   renew_table(kernel, where);
   for (uint32_t s = 0; s < kSlots; ++s) clear(s);
@@ -56,12 +61,12 @@ CudaKernel::~CudaKernel() {
   if (current_table().number != 0) {
     static_cast<GpuTable&>(current_table()).words.forget();
   }
-  module_.forget();
+  kernel_.module.forget(), gather_.module.forget();
 }
 
-void CudaKernel::load(const Kernel& kernel, const std::string& where) {
-  const char* const text = kernel.source().ptx;
-  const std::string entry = kernel.entry();
+CudaKernel::Loaded CudaKernel::load(const char* text, const std::string& entry,
+                                    const std::string& where) {
+  Loaded loaded;
   if (*text == '\0') {
     throw ConfigError("this build has no '" + entry + "' for NVIDIA GPUs", where,
                       "apt-get install clang-16, and build again");
@@ -73,10 +78,10 @@ void CudaKernel::load(const Kernel& kernel, const std::string& where) {
   cu::ModuleId module = nullptr;
   int32_t error = api.module_load(&module, text, 2, options, values);
   if (error == cu::kSuccess) {
-    module_ = {module, api.module_unload};
-    error = api.module_function(&function_, module, kernel.entry());
+    loaded.module = {module, api.module_unload};
+    error = api.module_function(&loaded.function, module, entry.c_str());
   }
-  if (error == cu::kSuccess) return;
+  if (error == cu::kSuccess) return loaded;
   std::string why = log;
   why = why.substr(0, why.find('\n'));
   throw ConfigError("'" + device_->name() + "' does not take the kernel '" + entry + "': error " +
@@ -87,14 +92,15 @@ void CudaKernel::load(const Kernel& kernel, const std::string& where) {
 void CudaKernel::make_slot(uint32_t slot, const std::string& where) {
   const cu::Api& api = device_->api();
   const size_t sizes[] = {room_bytes_, size_t{max_pkts_} * sizeof(Place),
-                          size_t{max_pkts_} * result_bytes_, room_bytes_};
+                          size_t{max_pkts_} * result_bytes_,
+                          rewrites_ ? room_bytes_ : size_t{max_pkts_} * sizeof(cu::Address)};
   Buffers& to = buffers_[slot];
   cu::StreamId stream = nullptr;
   cu::EventId event = nullptr;
   cu::Address bytes = 0;
   int32_t error = api.alloc(&bytes, room_bytes_);
   if (error == cu::kSuccess) to.bytes = {bytes, api.free};
-  for (uint8_t b = kStagedBytes; b <= (rewrites_ ? kStagedReturned : kStagedResults); ++b) {
+  for (uint8_t b = kStagedBytes; b <= kStagedReturned; ++b) {
     void* staged = nullptr;
     if (error == cu::kSuccess) error = api.host_alloc(&staged, sizes[b], cu::kHostMapped);
     if (staged != nullptr) to.staged[b] = {staged, api.host_free};
@@ -105,7 +111,7 @@ void CudaKernel::make_slot(uint32_t slot, const std::string& where) {
   if (error == cu::kSuccess) error = api.event_create(&event, cu::kEventNoTiming);
   if (event != nullptr) to.done = {event, api.event_destroy};
   if (error != cu::kSuccess) {
-    const size_t all_bytes = 2 * sizes[0] + sizes[1] + sizes[2];
+    const size_t all_bytes = 2 * sizes[0] + sizes[1] + sizes[2] + sizes[3];
     throw ConfigError("'" + device_->name() + "' has no " + std::to_string((all_bytes >> 10) + 1) +
                           " KiB for batches of " + std::to_string(max_pkts_) + " packets: error " +
                           std::to_string(error),
@@ -114,7 +120,12 @@ void CudaKernel::make_slot(uint32_t slot, const std::string& where) {
   slots_[slot].bytes = static_cast<uint8_t*>(to.staged[kStagedBytes].get());
   slots_[slot].places = static_cast<Place*>(to.staged[kStagedPlaces].get());
   slots_[slot].results = static_cast<uint8_t*>(to.staged[kStagedResults].get());
-  slots_[slot].returned = static_cast<uint8_t*>(to.staged[kStagedReturned].get());
+  slots_[slot].bytes_address = to.seen[kStagedBytes];
+  if (rewrites_) {
+    slots_[slot].returned = static_cast<uint8_t*>(to.staged[kStagedReturned].get());
+  } else {
+    slots_[slot].from = static_cast<cu::Address*>(to.staged[kStagedFrom].get());
+  }
 }
 
 std::unique_ptr<DeviceKernel::Table> CudaKernel::make_table(const std::vector<uint32_t>& words,
@@ -135,17 +146,16 @@ bool CudaKernel::begin(uint32_t slot) noexcept {
   const cu::Api& api = device_->api();
   const Slot& s = slots_[slot];
   Buffers& to = buffers_[slot];
-  const bool is_copied = (rewrites_ && s.n_bytes != 0) || s.n_bytes > kReadInPlaceBytes;
+  const bool is_copied =
+      (rewrites_ && s.n_bytes != 0) || s.n_bytes > kCopiedBytes || s.n_fetched != 0;
   cu::Address bytes = is_copied ? to.bytes.get() : to.seen[kStagedBytes];
   uint32_t n = s.n;
   cu::Address words = 0;
   if (s.table_number != 0) words = static_cast<const GpuTable&>(*s.table).words.get();
   void* arguments[] = {&bytes, &to.seen[kStagedPlaces], &n, &to.seen[kStagedResults], &words};
   const auto n_groups = static_cast<uint32_t>(items_of(n) / group_);
-  if (failed(device_->use(), "the driver is gone") ||
-      (is_copied && failed(api.copy_there_async(bytes, s.bytes, s.n_bytes, to.stream.get()),
-                           "a batch cannot be copied there")) ||
-      failed(api.launch(function_, n_groups, 1, 1, static_cast<uint32_t>(group_), 1, 1, 0,
+  if (failed(device_->use(), "the driver is gone") || (is_copied && !bring(slot, bytes)) ||
+      failed(api.launch(kernel_.function, n_groups, 1, 1, static_cast<uint32_t>(group_), 1, 1, 0,
                         to.stream.get(), arguments, nullptr),
              "a kernel cannot begin") ||
       (rewrites_ && is_copied &&
@@ -154,6 +164,23 @@ bool CudaKernel::begin(uint32_t slot) noexcept {
     return false;
   to.is_under_way = true;
   return !failed(api.event_record(to.done.get(), to.stream.get()), "a kernel cannot begin");
+}
+
+// The batch's bytes to the GPU's memory.
+bool CudaKernel::bring(uint32_t slot, cu::Address to) noexcept {
+  const cu::Api& api = device_->api();
+  const Slot& s = slots_[slot];
+  Buffers& of = buffers_[slot];
+  const cu::StreamId stream = of.stream.get();
+  if (s.n_fetched == 0) {
+    return !failed(api.copy_there_async(to, s.bytes, s.n_bytes, stream),
+                   "a batch cannot be copied there");
+  }
+  uint32_t n = s.n;
+  void* arguments[] = {&to, &of.seen[kStagedPlaces], &n, &of.seen[kStagedFrom]};
+  return !failed(
+      api.launch(gather_.function, n, 1, 1, kGatherItems, 1, 1, 0, stream, arguments, nullptr),
+      "a batch cannot be fetched");
 }
 
 DeviceKernel::State CudaKernel::poll(uint32_t slot) noexcept {

@@ -38,7 +38,8 @@ class Owned {
 }  // namespace cu
 
 // Two launches may overlap. Places and results stay in host memory, which the GPU reads and writes
-// directly; so do the bytes of a small batch, for which a copy would take longer than all the rest.
+// directly; so do the bytes of a small batch, for which a copy would take longer than all the rest. The GPU
+// fetches the bytes of a large one from packets where they lie, if their memory is lent to it.
 class CudaKernel final : public DeviceKernel {
  public:
   // See KernelDevice::make_kernel().
@@ -59,7 +60,8 @@ class CudaKernel final : public DeviceKernel {
   };
   struct Buffers {
     cu::Owned<cu::Address> bytes;  // of the GPU
-    // Host memory for bytes, places, results and rewritten bytes, and their addresses on the GPU.
+    // Host memory for bytes, places, results, rewritten bytes or where inputs are, and their addresses on the
+    // GPU.
     cu::Owned<void*> staged[4];
     cu::Address seen[4] = {};
     cu::Owned<cu::StreamId> stream;
@@ -70,14 +72,22 @@ class CudaKernel final : public DeviceKernel {
   [[nodiscard]] std::unique_ptr<Table> make_table(const std::vector<uint32_t>& words,
                                                   int32_t& error) override;
   [[nodiscard]] bool begin(uint32_t slot) noexcept override;
+  [[nodiscard]] std::span<const LentMemory> lent() const noexcept override {
+    return device_->lent();
+  }
   [[nodiscard]] const std::string& device_name() const override { return device_->name(); }
 
-  void load(const Kernel& kernel, const std::string& where);
+  struct Loaded {
+    cu::Owned<cu::ModuleId> module;
+    cu::FunctionId function = nullptr;
+  };
+  [[nodiscard]] Loaded load(const char* ptx, const std::string& entry, const std::string& where);
+  [[nodiscard]] bool bring(uint32_t slot, cu::Address to) noexcept;
   void make_slot(uint32_t slot, const std::string& where);
 
   const std::shared_ptr<const CudaDevice> device_;
-  cu::Owned<cu::ModuleId> module_;
-  cu::FunctionId function_ = nullptr;
+  Loaded kernel_;
+  Loaded gather_;
   std::array<Buffers, kSlots> buffers_;
 };
 

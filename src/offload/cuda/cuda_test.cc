@@ -28,22 +28,70 @@ PipelineSpec on_gpu(uint32_t threads, uint32_t batch_pkts = 32) {
 }
 Value gpu_of(Rig& rig) { return rig.stats()["devices"].as_list()[0]; }
 
-// Small batches are read in place, others are copied.
+// Small batches are read in place; of others the GPU fetches the packets where their memory is lent to it, and
+// they are copied where not.
 TEST(Cuda, ComputesAndGivesBackAllItTook) {
-  for (const uint32_t batch_pkts : {4U, 256U}) {
-    const Fake fake({.n_polls = 3});
-    {
-      Rig rig(on_gpu(0, batch_pkts), 64 * batch_pkts);
-      Fake::set({.n_polls = 3});
-      rig.loop(2'000);
-      rig.expect_all();
-      EXPECT_EQ(rig.stats()["inline_pkts"].as_int(), 0);
-      EXPECT_EQ(gpu_of(rig)["fault"].as_string(), "");
-      EXPECT_EQ(gpu_of(rig)["runs_on"].as_string(), "Fake H1");
-      EXPECT_EQ(fake_cu::state.n_copies > 0, batch_pkts == 256);
+  for (const bool maps_nothing : {false, true}) {
+    for (const uint32_t batch_pkts : {4U, 256U}) {
+      const Faults faults{.maps_nothing = maps_nothing, .n_polls = 3};
+      const Fake fake(faults);
+      {
+        Rig rig(on_gpu(0, batch_pkts), 64 * batch_pkts);
+        const bool is_mapped = !maps_nothing && !rig.engine->pool()->memory().empty();
+        Fake::set(faults);
+        rig.loop(2'000);
+        rig.expect_all();
+        EXPECT_EQ(rig.stats()["inline_pkts"].as_int(), 0);
+        EXPECT_EQ(gpu_of(rig)["fault"].as_string(), "");
+        EXPECT_EQ(gpu_of(rig)["runs_on"].as_string(), "Fake H1");
+        EXPECT_EQ(gpu_of(rig)["mapped_bytes"].as_int() > 0, is_mapped);
+        EXPECT_EQ(fake_cu::state.n_copies > 0, batch_pkts == 256 && !is_mapped);
+        EXPECT_EQ(fake_cu::state.n_gathers > 0, batch_pkts == 256 && is_mapped);
+        EXPECT_EQ(fake_cu::state.mapped.empty(), !is_mapped);
+      }
+      EXPECT_EQ(Fake::n_objects(), 1U);  // the context, one per driver
+      EXPECT_TRUE(fake_cu::state.mapped.empty());
     }
-    EXPECT_EQ(Fake::n_objects(), 1U);  // the context, one per driver
   }
+}
+
+// The first 8 KiB are copied here, and what is not lent. Devices on one GPU share what is mapped.
+TEST(Cuda, FetchesInputsFromMemoryThatIsLent) {
+  constexpr uint32_t kInputs = 16;
+  constexpr uint32_t kInputBytes = 1000;
+  std::vector<uint8_t> lent(size_t{kInputs} * kInputBytes);
+  std::vector<uint8_t> other(kInputBytes);
+  for (size_t i = 0; i < lent.size(); ++i) lent[i] = static_cast<uint8_t>(i * 7);
+  const std::span<uint8_t> pieces[] = {lent};
+
+  const Fake fake;
+  Environment env;
+  Args args(find_module_kind("test_work")->params, {}, "modules.x");
+  args.set_env(&env);
+  stage_test::TestWork work(args);
+  auto first = std::make_shared<CudaDevice>(CudaChoice{}, "devices.first");
+  first->lend(pieces);
+  const auto device = std::make_shared<CudaDevice>(CudaChoice{}, "devices.gpu");
+  device->lend(pieces);
+  device->lend(pieces);
+  EXPECT_EQ(device->lent_bytes(), lent.size());
+  first.reset();
+  ASSERT_EQ(fake_cu::state.mapped.size(), 1U);
+
+  const auto kernel = device->make_kernel(work, kInputs + 1, nullptr, "devices.gpu");
+  std::vector<Kernel::Input> inputs{other};
+  for (uint32_t i = 0; i < kInputs; ++i)
+    inputs.emplace_back(&lent[size_t{i} * kInputBytes], kInputBytes - i);
+  Fake::set({});
+  for (const Kernel::Input input : inputs) ASSERT_TRUE(kernel->add(0, input));
+  ASSERT_TRUE(kernel->launch(0));
+  ASSERT_EQ(kernel->poll(0), DeviceKernel::State::kDone);
+  std::vector<uint8_t> expected(inputs.size() * work.result_bytes());
+  work.compute(work.table(), inputs.data(), kInputs + 1, expected.data());
+  EXPECT_TRUE(std::ranges::equal(expected, std::span(kernel->results(0), expected.size())));
+  EXPECT_EQ(fake_cu::state.n_gathers, 1U);
+  EXPECT_EQ(fake_cu::state.n_copies, 0U);
+  EXPECT_EQ(fake_cu::state.n_fetched, kInputs - 8);  // one and eight are copied
 }
 
 void expect_taken_out_by(const Faults& faults, const std::string& why) {

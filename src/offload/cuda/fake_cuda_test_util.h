@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -18,6 +19,7 @@ struct Faults {
   int32_t n_gpus = 1;
   bool is_bad_text = false;
   size_t most_bytes = SIZE_MAX;  // of an allocation on the GPU
+  bool maps_nothing = false;     // of this machine's memory
   uint32_t fail_launch_at = 0;   // launch that is refused
   uint32_t fail_batch_at = 0;    // launch that ends with an error
   uint32_t hang_from = 0;        // launches from this one on never end
@@ -30,11 +32,16 @@ struct State {
   Faults faults;
   uint32_t n_launches = 0;
   uint32_t n_copies = 0;  // of batches
-  uint32_t n_users = 0;   // of the context, which frees its contents with it
+  uint32_t n_gathers = 0;
+  uint32_t n_fetched = 0;  // inputs from mapped memory
+  std::map<const uint8_t*, size_t> mapped;
+  uint32_t n_users = 0;  // of the context, which frees its contents with it
   std::set<void*> objects;
 };
 inline State state;
 inline thread_local bool has_context = false;
+inline const auto kGather = reinterpret_cast<cu::FunctionId>(uintptr_t{1});
+inline const auto kOther = reinterpret_cast<cu::FunctionId>(uintptr_t{2});
 // As with the driver, only launches touch GPU memory.
 struct Ending {
   uint32_t n_polls = 0;
@@ -61,6 +68,29 @@ int32_t release(T handle) {
   return 0;
 }
 inline void* at(cu::Address address) { return reinterpret_cast<void*>(address); }
+
+inline bool is_mapped(const uint8_t* begin, size_t n_bytes) {
+  return std::ranges::any_of(state.mapped, [&](const auto& piece) {
+    return begin >= piece.first && begin + n_bytes <= piece.first + piece.second;
+  });
+}
+// The launch that follows on the stream is the one that counts.
+inline int32_t gather(void** arguments, uint32_t n_groups) {
+  cu::Address address[4] = {};
+  for (const uint32_t i : {0U, 1U, 3U}) std::memcpy(&address[i], arguments[i], sizeof address[i]);
+  uint32_t n = 0;
+  std::memcpy(&n, arguments[2], sizeof n);
+  const std::scoped_lock lock(state.mutex);
+  if (n != n_groups) return 1;
+  ++state.n_gathers;
+  const auto* const places = static_cast<const uint32_t*>(at(address[1]));
+  const auto* const from = static_cast<const uint8_t* const*>(at(address[3]));
+  for (uint32_t i = 0; i < n; ++i) {
+    state.n_fetched += is_mapped(from[i], places[2 * i + 1]) ? 1 : 0;
+    std::memcpy(static_cast<uint8_t*>(at(address[0])) + places[2 * i], from[i], places[2 * i + 1]);
+  }
+  return 0;
+}
 
 inline int32_t launch(void** arguments, uint32_t n_items) {
   const auto argument = [&](uint32_t i) {
@@ -130,7 +160,10 @@ inline void add_kernels(cu::Api& api) {
     return 218;
   };
   api.module_unload = &release<cu::ModuleId>;
-  api.module_function = [](cu::FunctionId*, cu::ModuleId, const char*) { return 0; };
+  api.module_function = [](cu::FunctionId* to, cu::ModuleId, const char* name) {
+    *to = std::strcmp(name, "gather") == 0 ? kGather : kOther;
+    return 0;
+  };
   api.stream_create = [](cu::StreamId* to, uint32_t) { return make(to, 1); };
   api.stream_destroy = &release<cu::StreamId>;
   api.event_create = [](cu::EventId* to, uint32_t) { return make(to, sizeof(Ending)); };
@@ -145,9 +178,10 @@ inline void add_kernels(cu::Api& api) {
     if (ending.n_polls != UINT32_MAX) --ending.n_polls;
     return cu::kNotReady;
   };
-  api.launch = [](cu::FunctionId, uint32_t groups, uint32_t, uint32_t, uint32_t items, uint32_t,
-                  uint32_t, uint32_t, cu::StreamId, void** arguments,
-                  void**) { return launch(arguments, groups * items); };
+  api.launch = [](cu::FunctionId function, uint32_t groups, uint32_t, uint32_t, uint32_t items,
+                  uint32_t, uint32_t, uint32_t, cu::StreamId, void** arguments, void**) {
+    return function == kGather ? gather(arguments, groups) : launch(arguments, groups * items);
+  };
 }
 
 inline void add_memory(cu::Api& api) {
@@ -157,6 +191,16 @@ inline void add_memory(cu::Api& api) {
   api.free = &release<cu::Address>;
   api.host_alloc = [](void** to, size_t n, uint32_t) { return make(to, n); };
   api.host_free = &release<void*>;
+  api.host_register = [](void* begin, size_t n, uint32_t) {
+    const std::scoped_lock lock(state.mutex);
+    if (state.faults.maps_nothing || !has_context) return 801;
+    return state.mapped.emplace(static_cast<uint8_t*>(begin), n).second ? 0 : 712;
+  };
+  api.host_unregister = [](void* begin) {
+    const std::scoped_lock lock(state.mutex);
+    if (!has_context) return 201;
+    return state.mapped.erase(static_cast<uint8_t*>(begin)) == 1 ? 0 : 713;
+  };
   api.host_address = [](cu::Address* to, void* from, uint32_t) {
     *to = reinterpret_cast<cu::Address>(from);
     return 0;
@@ -204,7 +248,7 @@ class Fake {
   static void set(const Faults& faults) {
     const std::scoped_lock lock(state.mutex);
     state.faults = faults;
-    state.n_launches = state.n_copies = 0;
+    state.n_launches = state.n_copies = state.n_gathers = state.n_fetched = 0;
   }
   static size_t n_objects() { return state.objects.size(); }
 

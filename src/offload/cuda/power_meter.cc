@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "offload/cuda/power_meter.h"
 
-#include <dlfcn.h>
-
 #include <cstdint>
+
+#include "base/error.h"
+#include "base/shared_library.h"
 
 namespace batchplane::offload::cu {
 namespace {
@@ -17,19 +18,18 @@ struct Meters {
   int32_t (*power_mw)(MeterId, uint32_t* mw) = nullptr;
 };
 
+// Without the library there are no measured watts.
 Meters load_meters() {
-  Meters meters;
-  void* const library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return meters;
-  const auto take = [&](auto& to, const char* name) {
-    to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(dlsym(library, name));
-    return to != nullptr;
-  };
-  const bool is_whole = take(meters.init, "nvmlInit_v2") &&
-                        take(meters.by_bus, "nvmlDeviceGetHandleByPciBusId_v2") &&
-                        take(meters.power_mw, "nvmlDeviceGetPowerUsage");
-  if (!is_whole || meters.init() != 0) return {};
-  return meters;
+  try {
+    const SharedLibrary library("libnvidia-ml.so.1", "", "");
+    Meters meters;
+    library.find(meters.init, "nvmlInit_v2");
+    library.find(meters.by_bus, "nvmlDeviceGetHandleByPciBusId_v2");
+    library.find(meters.power_mw, "nvmlDeviceGetPowerUsage");
+    if (meters.init() == 0) return meters;
+  } catch (const ConfigError&) {
+  }
+  return {};
 }
 
 }  // namespace

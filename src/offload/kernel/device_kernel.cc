@@ -54,7 +54,8 @@ void DeviceKernel::renew_table(Kernel& kernel, const std::string& where) {
 
 void DeviceKernel::clear(uint32_t slot) noexcept {
   Slot& s = slots_[slot];
-  s.n = s.n_bytes = 0;
+  s.n = s.n_bytes = s.n_fetched = 0;
+  if (!rewrites_) s.lent = lent();
   s.table = tables_.read().get();
   s.table_number = s.table->number;
 }
@@ -63,9 +64,20 @@ bool DeviceKernel::add(uint32_t slot, Kernel::Input input) noexcept {
   Slot& to = slots_[slot];
   const auto n_bytes = std::min(static_cast<uint32_t>(input.size()), to.table->most_input_bytes);
   if (to.n == max_pkts_ || room_bytes_ - to.n_bytes < n_bytes + kAlignBytes) return false;
-  if (n_bytes != 0) std::memcpy(to.bytes + to.n_bytes, input.data(), n_bytes);
+  const uint64_t from = fetches(slot) ? address_of(to, input.first(n_bytes)) : 0;
+  if (from == 0 && n_bytes != 0) std::memcpy(to.bytes + to.n_bytes, input.data(), n_bytes);
+  if (to.from != nullptr) to.from[to.n] = from == 0 ? to.bytes_address + to.n_bytes : from;
+  to.n_fetched += from == 0 ? 0 : 1;
   place(to, n_bytes);
   return true;
+}
+
+uint64_t DeviceKernel::address_of(const Slot& slot, Kernel::Input input) noexcept {
+  for (const LentMemory& lent : slot.lent) {
+    const uint64_t at = static_cast<uint64_t>(input.data() - lent.memory.data());
+    if (at < lent.memory.size()) return lent.device_address + at;
+  }
+  return 0;
 }
 
 bool DeviceKernel::add(uint32_t slot, RewritingKernel& kernel, Packet& pkt) noexcept {

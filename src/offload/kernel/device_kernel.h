@@ -5,6 +5,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,11 +20,18 @@ struct DeviceFault {
   int32_t code = 0;  // the driver's; 0: none
 };
 
+// Host memory that a device reads directly.
+struct LentMemory {
+  std::span<const uint8_t> memory;
+  uint64_t device_address;
+};
+
 // A module's kernel with room for a few batches at once. Inputs are written to host memory that the
 // device can read; it computes in its own memory. No function here waits for the device.
 class DeviceKernel {
  public:
-  static constexpr uint32_t kSlots = 2;  // one is filled while the other is being computed
+  // Batches at once: one is filled while others are fetched, computed and taken out.
+  static constexpr uint32_t kSlots = 4;
   static constexpr uint32_t kMeanBytes = 2048;
 
   // `quiescence`: of the launching thread; may be null.
@@ -37,10 +45,18 @@ class DeviceKernel {
 
   // Starts a batch in slot `slot`.
   void clear(uint32_t slot) noexcept;
-  // Copies the batch's next input; false: no room.
+  // Adds the batch's next input, by copy or, see fetches(), by address; false: no room.
   [[nodiscard]] bool add(uint32_t slot, Kernel::Input input) noexcept;
   // The same for an input that the kernel will rewrite.
   [[nodiscard]] bool add(uint32_t slot, RewritingKernel& kernel, Packet& pkt) noexcept;
+  // Whether the device itself will copy inputs that are added from now on, if they lie in memory lent to it.
+  [[nodiscard]] bool fetches(uint32_t slot) const {
+    return !slots_[slot].lent.empty() && slots_[slot].n_bytes >= kCopiedBytes;
+  }
+  // As many bytes of an input matter.
+  [[nodiscard]] uint32_t most_input_bytes(uint32_t slot) const {
+    return slots_[slot].table->most_input_bytes;
+  }
   [[nodiscard]] uint32_t n_added(uint32_t slot) const { return slots_[slot].n; }
   // Launches the batch. False: see fault().
   [[nodiscard]] bool launch(uint32_t slot) noexcept {
@@ -60,6 +76,10 @@ class DeviceKernel {
   [[nodiscard]] DeviceFault fault() const { return fault_; }
 
  protected:
+  // Inputs up to this many bytes are copied into host memory that the device reads directly: for a small batch
+  // that takes less time than any way into the device's own memory.
+  static constexpr uint32_t kCopiedBytes = 8192;
+
   struct Place {
     uint32_t at;
     uint32_t n_bytes;
@@ -78,6 +98,11 @@ class DeviceKernel {
     Place* places = nullptr;
     uint8_t* results = nullptr;
     uint8_t* returned = nullptr;  // rewritten bytes, for kernels that rewrite inputs
+    // For devices that fetch: where they find `bytes`, and each input.
+    uint64_t bytes_address = 0;
+    uint64_t* from = nullptr;
+    std::span<const LentMemory> lent;
+    uint32_t n_fetched = 0;
     uint32_t n = 0;
     uint32_t n_bytes = 0;
     const Table* table = nullptr;  // set until the launch
@@ -86,6 +111,8 @@ class DeviceKernel {
   // A table on the device; null, with the reason, if there is no room. Control thread.
   virtual std::unique_ptr<Table> make_table(const std::vector<uint32_t>& words, int32_t& error) = 0;
   virtual bool begin(uint32_t slot) noexcept = 0;
+  // By address; does not change while the engine runs.
+  [[nodiscard]] virtual std::span<const LentMemory> lent() const noexcept { return {}; }
   [[nodiscard]] virtual const std::string& device_name() const = 0;
 
   [[nodiscard]] bool failed(int32_t code, const char* what) noexcept;
@@ -107,6 +134,7 @@ class DeviceKernel {
 
  private:
   static void place(Slot& slot, uint32_t n_bytes) noexcept;
+  [[nodiscard]] static uint64_t address_of(const Slot& slot, Kernel::Input input) noexcept;
 
   LiveTable<std::shared_ptr<Table>> tables_;
   DeviceFault fault_;
@@ -123,6 +151,10 @@ class KernelDevice {
   [[nodiscard]] virtual const std::string& name() const = 0;
   // Power draw, if there is a sensor that can be read. Control thread.
   [[nodiscard]] virtual std::optional<double> watts() const { return std::nullopt; }
+  // Lets the device read this memory, if it can, until it is gone; it must not run batches meanwhile. What was
+  // lent before stays so. Control thread.
+  virtual void lend(std::span<const std::span<uint8_t>> memory) { (void)memory; }
+  [[nodiscard]] virtual uint64_t lent_bytes() const { return 0; }
   // Throws ConfigError with the compiler's message, or when memory is too small.
   [[nodiscard]] virtual std::unique_ptr<DeviceKernel> make_kernel(
       Kernel& kernel, uint32_t max_pkts, const Quiescence* quiescence,

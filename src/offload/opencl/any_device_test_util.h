@@ -15,10 +15,10 @@
 namespace batchplane::offload {
 
 // If this machine has none, null, and the test is skipped. BATCHPLANE_TEST_DEVICE: only opencl or only cuda.
-inline std::shared_ptr<const KernelDevice> any_device(std::string& why) {
+inline std::shared_ptr<KernelDevice> any_device(std::string& why) {
   const char* const wanted = std::getenv("BATCHPLANE_TEST_DEVICE");
   const std::string only = wanted == nullptr ? "" : wanted;
-  const auto made = [&](const std::string& kind, auto make) -> std::shared_ptr<const KernelDevice> {
+  const auto made = [&](const std::string& kind, auto make) -> std::shared_ptr<KernelDevice> {
     if (!only.empty() && only != kind) return nullptr;
     try {
       return make();
@@ -28,10 +28,10 @@ inline std::shared_ptr<const KernelDevice> any_device(std::string& why) {
     }
   };
   auto device = made("opencl", [] {
-    return std::make_shared<const OpenClDevice>(OpenClChoice{}, std::vector<int>{}, "devices.x");
+    return std::make_shared<OpenClDevice>(OpenClChoice{}, std::vector<int>{}, "devices.x");
   });
   if (device != nullptr) return device;
-  return made("cuda", [] { return std::make_shared<const CudaDevice>(CudaChoice{}, "devices.x"); });
+  return made("cuda", [] { return std::make_shared<CudaDevice>(CudaChoice{}, "devices.x"); });
 }
 
 // As in a pipeline.

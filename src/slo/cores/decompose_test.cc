@@ -77,7 +77,7 @@ std::vector<exec::MoveChange> moves_within(Decomposer& decomposer, const Fork& f
 
 // The paper's example: functions of one and of ten units on one worker, and an SLO of two units for
 // the first one's flow. A packet may arrive while the other function is running.
-TEST(Decompose, GreedyCutsOffWhatBreaksAPromiseByBeingThere) {
+TEST(Decompose, GreedyMovesAwayWhatBreaksAnSlo) {
   Fork fork;
   fork.settings.decompose = Decompose::kGreedy;
   fork.cost(2, 1'000);
@@ -223,7 +223,7 @@ TEST(Decompose, BalanceIsUndoneWhereItGainsNothing) {
 
 // Overload moves no part to a worker where it would break an SLO, even if that worker has little to
 // do.
-TEST(Decompose, BalanceBreaksNoPromiseElsewhere) {
+TEST(Decompose, BalanceBreaksNoSloElsewhere) {
   Fork fork;
   fork.move_b(1);
   fork.settings.decompose = Decompose::kBalance;

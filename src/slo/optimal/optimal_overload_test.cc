@@ -79,7 +79,7 @@ class Rig {
   Decision told_;
 };
 
-TEST(Overload, HolesFarApartAreNone) {
+TEST(Overload, GapsFarApartHaveNoEffect) {
   Rig rig(20'000, 0.006);
   rig.steps(220);
   const double before = rig.mean_trigger();
@@ -103,7 +103,7 @@ TEST(Overload, WhatComesIsCarriedAndInTime) {
 
 // No triggers both carry the load and keep the SLO: all is carried, a little late, and the verdict
 // says so.
-TEST(Overload, WhatComesIsCarriedWherePromisesCannotBeKept) {
+TEST(Overload, TheLoadIsCarriedIfSlosCannotBeMet) {
   Rig rig(6'000, 0.018);
   rig.steps(20);
   EXPECT_LT(rig.lost_ratio(), 0.01);

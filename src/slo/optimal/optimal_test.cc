@@ -272,7 +272,7 @@ TEST(Optimal, ExplainsWhichModuleOfASegmentTakesMost) {
 
 // Late packets that gaps in the worker's time explain lower no trigger; the same packets without
 // gaps do.
-TEST(Optimal, HolesInTimeExcuseThePacketsThatTheyCaught) {
+TEST(Optimal, GapsExcuseThePacketsThatTheyDelay) {
   double changed_pkts[2] = {0, 0};
   for (const bool has_holes : {true, false}) {
     RingPlant plant(gateways(16, 30e3), 0, 11);

@@ -196,7 +196,7 @@ TEST(Program, PricesAreWhatMoreBudgetBuys) {
 
 // Groups of branches behind shared look-ups: as many modules as a large gateway has. No budget is
 // broken, and a warm solve of the same program gives the same result.
-TEST(Program, LargeProgramsKeepTheirPromises) {
+TEST(Program, LargeProgramsMeetTheirSlos) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Rng rng(seed);
     const Program program = grouped_program(rng, seed % 2 == 1);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_soak.py - under load, everything that can be changed is changed, and everything read, again and again."""
+"""test_soak.py - under load, changes everything that can be changed and reads everything,
+repeatedly."""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ from commands import Commands, assert_balanced
 
 NEXTHOPS = 8
 READS_PER_S = 100
-# Routes go to addresses that the generator does not use: what it sends must all arrive.
+# Routes for addresses that the generator does not use: all of its packets must arrive.
 SPARE = [f"172.{16 + i // 256}.{i % 256}.0/24" for i in range(4000)]
 
 
 class Soak:
-    """Several clients at once; what one of them finds wrong ends them all."""
+    """Several clients at once; an error in one of them ends all."""
 
     def __init__(self, commands: Commands, duration_s: float) -> None:
         self.commands = commands
@@ -32,7 +33,7 @@ class Soak:
         return bool(self.failures) or time.monotonic() >= self.end_s
 
     def run(self, *clients: Callable[[Any, random.Random], Iterator[float]]) -> None:
-        """Each client is a generator of pauses, on a thread and a connection of its own."""
+        """Each client is a generator of pauses, with its own thread and connection."""
         threads = [
             threading.Thread(target=self._run_one, args=(client, i))
             for i, client in enumerate(clients)
@@ -52,7 +53,7 @@ class Soak:
                     self.counts[client.__name__] = self.counts.get(client.__name__, 0) + 1
                     if self.is_over():
                         return
-                    # The pace is kept over the whole: a slow answer is made up for, within a second.
+                    # Keeps the average pace: a slow answer is made up for, by at most a second.
                     due_s = max(due_s + pause_s, time.monotonic() - 1)
                     time.sleep(max(0.0, due_s - time.monotonic()))
         except BaseException as error:
@@ -60,7 +61,7 @@ class Soak:
 
 
 def read_all(client: Any, rng: random.Random) -> Iterator[float]:
-    """Counts add up at each look, and none of them ever falls."""
+    """The balance holds at each look, and no counter ever falls."""
     last = 0
     while True:
         balance = client.show("runtime")["balance"]
@@ -71,7 +72,7 @@ def read_all(client: Any, rng: random.Random) -> Iterator[float]:
 
 
 def edit_routes(client: Any, rng: random.Random) -> Iterator[float]:
-    """Adds, changes and deletes, so that the table's size wanders."""
+    """Adds, changes and deletes routes, so that the table's size varies."""
     there: set[str] = set()
     while True:
         prefix = rng.choice(SPARE)
@@ -85,7 +86,7 @@ def edit_routes(client: Any, rng: random.Random) -> Iterator[float]:
 
 
 def edit_triggers(client: Any, rng: random.Random) -> Iterator[float]:
-    """Triggers, age limits, idle mode and promises, several in one step."""
+    """Changes triggers, age limits, idle mode and SLOs, several in one step."""
     while True:
         sets: list[dict[str, Any]] = []
         for n in rng.sample(range(NEXTHOPS), 3):
@@ -107,7 +108,7 @@ def edit_triggers(client: Any, rng: random.Random) -> Iterator[float]:
 
 
 def look_around(client: Any, rng: random.Random) -> Iterator[float]:
-    """What people do now and then: traces, tables, saves."""
+    """Occasional requests: traces, tables, saves."""
     while True:
         client.trace(3, "udp", 200_000_000)
         client.show("all")
@@ -125,7 +126,7 @@ def memory_kb(pid: int) -> int:
 def watch_memory(
     pid: int, samples: list[tuple[float, int]]
 ) -> Callable[[Any, random.Random], Iterator[float]]:
-    """Notes the daemon's memory twice a second."""
+    """Samples the daemon's memory twice a second."""
 
     def memory(client: Any, rng: random.Random) -> Iterator[float]:
         while True:
@@ -139,7 +140,7 @@ def watch_memory(
     "duration_s", [pytest.param(10, id="10s"), pytest.param(60, id="60s", marks=pytest.mark.long)]
 )
 def test_soak(batchplane: Commands, duration_s: float) -> None:
-    """No loss that is not counted, memory that stays, exact counts throughout."""
+    """No uncounted loss, constant memory, exact counters throughout."""
     batchplane.good(
         "start", "l2l3", f"nexthops={NEXTHOPS}", "rate_pps=300000", "trigger=8", "age_limit=200us"
     )
@@ -153,12 +154,12 @@ def test_soak(batchplane: Commands, duration_s: float) -> None:
     assert balance["held_pkts"] == 0
     assert balance["dropped_pkts"] == 0, report["drops"]
     assert balance["sent_pkts"] > 0
-    # The ring between generator and worker loses nothing either: what it took, the worker had.
+    # The ring between generator and worker loses nothing either: the worker got all that it took.
     assert balance["in_pkts"] >= generators[0]["sent_pkts"]
     assert balance["in_pkts"] == report["generators"][0]["sent_pkts"]
-    # On a quiet machine 100 a second; how many on a busy one is its neighbours' business.
+    # 100 a second on a quiet machine; on a busy one the number depends on other programs.
     for what in ("read_all", "edit_routes", "edit_triggers"):
         assert soak.counts[what] > 0, soak.counts
-    # The first third fills caches and arenas; after it memory stays where it is.
+    # The first third fills caches and arenas; afterwards memory must not grow.
     settled = [kb for at_s, kb in samples if at_s > samples[0][0] + duration_s / 3]
     assert max(settled) - settled[0] < 4096, samples

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_whole_file.py - results replace files, and go into what is no file."""
+"""test_whole_file.py - results replace regular files, and are written into special ones."""
 
 from __future__ import annotations
 

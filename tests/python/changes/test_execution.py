@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_execution.py - explicit scheduling as pipeline files and live settings write it."""
+"""test_execution.py - explicit scheduling in pipeline files and live settings."""
 
 from __future__ import annotations
 

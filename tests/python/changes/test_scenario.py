@@ -105,7 +105,7 @@ events:
     assert own.sets == ({"what": "generator", "name": "load", "flow": "own", "rate_pps": 0.0},)
 
 
-def test_a_rate_set_while_flows_stand_still_holds_for_those_that_go_on(
+def test_a_rate_set_while_flows_are_off_applies_to_the_others(
     pipeline: dict[str, Any],
 ) -> None:
     *_, again = resolve(
@@ -142,7 +142,7 @@ def test_when_all_flows_stop_the_generator_does(pipeline: dict[str, Any]) -> Non
         ("{at: 1s, table: split, verb: add, file: no.txt}", "s.yaml:2: there is no file 'no.txt' (the path is relative to the scenario)"),
     ],
 )  # fmt: skip
-def test_names_that_are_not_there(event: str, line: str, pipeline: dict[str, Any]) -> None:
+def test_unknown_names(event: str, line: str, pipeline: dict[str, Any]) -> None:
     assert refusals(f"events:\n  - {event}\n", pipeline) == [line]
 
 
@@ -163,7 +163,7 @@ def test_names_that_are_not_there(event: str, line: str, pipeline: dict[str, Any
         ("at", "s.yaml:2: events[0]: expected a mapping, found 'at' ({at: 200ms, set: load.rate=4M})"),
     ],
 )  # fmt: skip
-def test_events_that_are_none(event: str, line: str, pipeline: dict[str, Any]) -> None:
+def test_invalid_events(event: str, line: str, pipeline: dict[str, Any]) -> None:
     assert refusals(f"events:\n  - {event}\n", pipeline) == [line]
 
 
@@ -179,7 +179,7 @@ def test_every_mistake_is_told_at_once(pipeline: dict[str, Any]) -> None:
     ]
 
 
-def test_files_that_are_no_scenarios(pipeline: dict[str, Any]) -> None:
+def test_invalid_scenario_files(pipeline: dict[str, Any]) -> None:
     assert refusals("", pipeline) == [
         "s.yaml: the file is empty (a scenario needs at least events:)"
     ]
@@ -189,9 +189,7 @@ def test_files_that_are_no_scenarios(pipeline: dict[str, Any]) -> None:
     assert "this is not YAML" in refusals("events: [", pipeline)[0]
 
 
-def test_tables_are_looked_for_beside_the_scenario(
-    pipeline: dict[str, Any], tmp_path: Path
-) -> None:
+def test_tables_are_searched_next_to_the_scenario(pipeline: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "rules.txt").write_text("x")
     text = "events: [{at: 1s, table: split, verb: replace, file: rules.txt, holds_up: 20us}]"
     (action,) = resolve(text, pipeline, str(tmp_path / "s.yaml"))
@@ -199,7 +197,7 @@ def test_tables_are_looked_for_beside_the_scenario(
     assert action.stall_ns == {"w0": 20_000}
 
 
-def test_what_a_daemon_cannot_do_is_told(pipeline: dict[str, Any]) -> None:
+def test_what_a_daemon_cannot_do_is_reported(pipeline: dict[str, Any]) -> None:
     actions = resolve(
         "events:\n  - {at: 1s, stall: w0, for: 1ms}\n  - {at: 2s, cost: '*', times: 2}\n", pipeline
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_settings.py - live settings as people write them."""
+"""test_settings.py - parsing of live settings."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ COMMAND = [sys.executable, "-m", "batchplane"]
 
 @pytest.fixture
 def file(environment: Path, tmp_path: Path) -> Iterator[str]:
-    """A good pipeline; whatever a test left running is stopped."""
+    """A good pipeline; daemons that a test leaves running are stopped."""
     path = tmp_path / "demo.yaml"
     path.write_text(PIPELINE)
     yield str(path)
@@ -46,7 +46,7 @@ def file(environment: Path, tmp_path: Path) -> Iterator[str]:
 
 
 class Caller:
-    """Runs commands in this process: a fresh Python takes longer than most commands."""
+    """Runs commands in this process, as starting Python takes longer than most commands."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]):
         self._monkeypatch = monkeypatch
@@ -64,7 +64,7 @@ class Caller:
         return out, err
 
     def json(self, *words: str, code: int = 0) -> Any:
-        """The same with --json, read."""
+        """The parsed output with --json."""
         return json.loads(self(*words, "--json", code=code)[0])
 
 
@@ -304,7 +304,8 @@ def test_doctor(call: Caller) -> None:
 
 
 def read_terminal(words: list[str], until: str) -> str:
-    """What a command shows on a terminal, until a text appears in it; it is then interrupted."""
+    """The terminal output of a command until a text appears in it; the command is then
+    interrupted."""
     pid, handle = pty.fork()
     if pid == 0:
         os.execve(
@@ -313,7 +314,7 @@ def read_terminal(words: list[str], until: str) -> str:
             {**os.environ, "TERM": "xterm", "COLUMNS": "140", "LINES": "50"},
         )
     shown = b""
-    deadline = time.monotonic() + 120  # only for the case that it never comes
+    deadline = time.monotonic() + 120  # in case it never appears
     while until.encode() not in shown and time.monotonic() < deadline:
         if select.select([handle], [], [], 0.5)[0]:
             shown += os.read(handle, 1 << 16)
@@ -358,13 +359,13 @@ def test_completion_knows_pipelines_and_daemons(call: Caller, file: str) -> None
 
 @pytest.mark.parametrize("home", HOMES)
 def test_each_command_is_found_in_its_module(home: str) -> None:
-    """The table says of each module the commands that it has, in their order."""
+    """The table lists each module's commands, in their order."""
     command: Any = typer.main.get_command(make_app([home]))
     assert tuple(command.commands) == HOMES[home]
 
 
-def test_what_asks_a_daemon_does_not_load_the_language() -> None:
-    """A command starts with what it needs alone."""
+def test_commands_that_query_a_daemon_do_not_load_the_language() -> None:
+    """A command loads only what it needs."""
     asked = "import sys; from batchplane.cli.app import make_app; make_app(['daemons', 'show']); "
     told = "print([name for name in sys.modules if name.startswith('batchplane.lang.schema')])"
     done = subprocess.run([sys.executable, "-c", asked + told], capture_output=True, text=True)

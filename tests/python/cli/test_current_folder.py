@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_current_folder.py - nothing that lies in the current folder runs unless it is given by its path."""
+"""test_current_folder.py - no file of the current folder is executed unless its path is given."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from batchplane.base.problems import BadInput
 from batchplane.lang.load import find_pipeline, pipeline_names
 
 TRAP = "from pathlib import Path\nPath(__file__).with_suffix('.ran').touch()\n"
-# Of the standard library, of what is installed beside, of the program itself.
+# Of the standard library, of installed packages, of the program itself.
 MODULES = (
     "dataclasses", "json", "pickle", "queue", "subprocess", "multiprocessing", "yaml", "typer",
     "numpy", "rich", "pydantic", "cli", "sitecustomize", "gateway", "l2l3", "simple",
@@ -23,7 +23,7 @@ MODULES = (
 
 @pytest.fixture
 def trapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A current folder of somebody who hopes that root runs a command in it."""
+    """A current folder of an attacker who hopes that root runs a command in it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pipelines").mkdir()
     for name in MODULES:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_doctor.py - findings on made-up machines, good and bad."""
+"""test_doctor.py - findings on fake machines, good and bad."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_compare.py - controllers compared: what is counted of each, and what is said of them."""
+"""test_compare.py - comparing controllers: what is counted for each, and the conclusions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MS = 1_000_000
 
 
 def snapshot(now_ms: int, sent_pkts: int, gap_ms: int, batches: int, **slo: Any) -> dict[str, Any]:
-    """A `show all` with what rows are made of."""
+    """A `show all` with the parts that rows are made of."""
     counted = {"periods": 100, "violated_periods": 30, "pkts": 1000, "late_pkts": 100,
                "p50_ns": 30_000.0, "p95_ns": 60_000.0}  # fmt: skip
     quiet = {"periods": 80, "violated_periods": 2, "pkts": 800, "late_pkts": 8,
@@ -64,7 +64,7 @@ def test_with_hardly_a_period_undisturbed_all_count() -> None:
     assert row.is_kept is False and row.batch_mean_pkts is None
 
 
-def test_without_promises_there_is_nothing_to_keep() -> None:
+def test_without_slos_there_is_no_verdict() -> None:
     first, last = snapshot(1000, 1000, 50, 100), snapshot(2000, 1_001_000, 50, 62_600)
     last["slo"] = last["slo"][2:]
     row = row_between("null", first, last, frozenset({"acl"}))
@@ -88,7 +88,7 @@ def text_of(renderable: RenderableType) -> str:
     return console.file.getvalue()
 
 
-def test_the_table_tells_rate_gain_and_promise() -> None:
+def test_the_table_shows_rate_gain_and_slo() -> None:
     lines = {
         line.split()[0]: line.split() for line in text_of(final_table(ROWS)).splitlines() if line
     }
@@ -108,7 +108,7 @@ def test_the_conclusion_is_what_was_measured() -> None:
     assert any("do not add up" in line for line in lines)
 
 
-def test_disturbance_is_said() -> None:
+def test_disturbance_is_reported() -> None:
     calm = "".join(text_of(line) for line in closing_lines(ROWS, {}))
     assert "machine" not in calm
     rough = [*ROWS[:2], row("optimal", 5e6, 36_000, held_up_ratio=0.3)]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The search for the best fixed triggers, against all there are, where those can be counted."""
+"""The search for the best fixed triggers, compared with exhaustive search where that is
+possible."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def test_the_search_finds_the_best_of_all(seed: int, batch_pkts: int) -> None:
         assert found.rate_pps >= 0.999 * best_pps
 
 
-def test_so_does_the_search_by_chance_with_few_tries() -> None:
+def test_random_search_with_few_tries_finds_it_too() -> None:
     spec = small(7, 12)
     for slo_ns, best_pps in best_of_all(spec, (0.25, 0.4, 0.55)):
         fixed = FixedTriggers(spec)
@@ -60,13 +61,13 @@ def test_so_does_the_search_by_chance_with_few_tries() -> None:
         assert found.rate_pps >= 0.999 * best_pps
 
 
-def test_nothing_is_found_where_nothing_keeps_it() -> None:
+def test_nothing_is_found_if_no_triggers_meet_the_slo() -> None:
     fixed = FixedTriggers(small(7, 8))
     fixed.explore()
     assert fixed.best(1) is None
 
 
-def test_triggers_of_a_class_fall_evenly_and_none_is_one() -> None:
+def test_triggers_of_a_class_decrease_evenly_and_none_is_one() -> None:
     spec = random_pipeline(3)
     for cost in spec["simulation"]["costs"].values():
         cost.update(cost_per_batch_ns=300.0, cost_per_pkt_ns=20.0)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A backlog that ends teaches nothing: the controllers that seek the optimum keep their batches.
+"""Controllers that search the optimum must not learn from a temporary backlog: batches stay large.
 
-Until the first step nothing is collected, so that more comes than is carried; what waited outside
-meanwhile leaves late. When the last of it has left, all promises can be kept, and are.
+Until the first step nothing is collected, so that more packets arrive than are carried; those that
+waited outside leave late. Once the backlog is gone, all SLOs can be met, and are.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ PERIOD_NS = 10_000_000
 PERIODS, CALM = 220, 200
 ALLOWED = 0.05  # of packets late
 MAX_VIOLATED = 0.005  # of periods
-LOAD_PPS = 9_100_000  # nine tenths of what full batches carry, and 2.6 times what comes by itself
+LOAD_PPS = 9_100_000  # 90 % of the rate of full batches, and 2.6 times the rate without batching
 MIN_BATCH_PKTS = 20.0
 
 
 @pytest.mark.parametrize(
     ("controller", "execution"), [("optimal", "run_to_completion"), ("wfq", "wfq")]
 )
-def test_promises_are_kept_once_a_backlog_is_gone(controller: str, execution: str) -> None:
+def test_slos_are_met_once_a_backlog_is_gone(controller: str, execution: str) -> None:
     spec = prepare(
         "tree",
         costs="prior",

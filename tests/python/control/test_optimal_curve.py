@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`optimal` along the curve of SLOs: never below `null`, nor below what others carry within them.
+"""`optimal` over a range of SLOs: never below `null`, nor below other controllers that meet them.
 
-SLOs are multiples of what each flow's packets take without buffers, of saturated random pipelines.
+SLOs are multiples of each flow's delay without buffers, in saturated random pipelines.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ pytestmark = pytest.mark.skipif(
 PERIOD_PKTS = 20_000
 PERIODS, SETTLED = 24, 10
 ALLOWED = 0.05  # of packets late: SLOs are about the 95th percentile
-MAX_VIOLATED = 1  # period: others are tried while it settles
-KEEPS_UP = 0.979  # 0.98, less what counts of so few periods may be off by
-MIN_OF_NULL = 0.998  # a period's count is that exact
+MAX_VIOLATED = 1  # period: others are late while they settle
+KEEPS_UP = 0.979  # 0.98, minus the error of counts over so few periods
+MIN_OF_NULL = 0.998  # the accuracy of a period's count
 
 
 def run(seed: int, controller: str, slo_ns: dict[str, int], period_ns: int) -> tuple[float, int]:
-    """Rate once settled, and in how many of these periods a flow was late."""
+    """The rate once settled, and the number of these periods in which a flow was late."""
     spec = copy.deepcopy(random_pipeline(seed))
     for flow in spec["flows"]:
         flow["delay_slo_ns"] = slo_ns.get(flow["name"], 0)
@@ -49,7 +49,7 @@ def run(seed: int, controller: str, slo_ns: dict[str, int], period_ns: int) -> t
 
 @cache
 def bypassed(seed: int) -> tuple[int, dict[str, float]]:
-    """A period that brings enough packets, and each flow's p95 without buffers."""
+    """A period with enough packets, and each flow's p95 without buffers."""
     spec = random_pipeline(seed)
     simulation = make_simulation(spec)
     simulation.set_controller("null", {})
@@ -63,7 +63,7 @@ def bypassed(seed: int) -> tuple[int, dict[str, float]]:
     }
 
 
-# A wrong prediction led below `null`, or made it stay there.
+# Cases in which a wrong prediction led below `null`, or made `optimal` stay there.
 @pytest.mark.parametrize(("seed", "factor"), [(218, 1.6), (218, 2.2), (202, 2.2)])
 def test_optimal_never_stays_below_null(seed: int, factor: float) -> None:
     period_ns, delay_ns = bypassed(seed)
@@ -73,7 +73,7 @@ def test_optimal_never_stays_below_null(seed: int, factor: float) -> None:
     assert rate_pps >= MIN_OF_NULL * null_pps
 
 
-# Where holding began to pay, and `optimal` was below `null`; where others carried more.
+# Cases where holding begins to pay and `optimal` was below `null`, or where others carried more.
 @pytest.mark.parametrize(
     ("seed", "factor"),
     [

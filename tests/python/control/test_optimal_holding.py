@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`optimal` where holding packets costs more than any profile says: it finds out and stops."""
+"""`optimal` when holding packets costs more than the profile says: it finds out and stops
+holding."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ MIN_OF_BETTER = 0.98  # of null's rate, or of max's
 
 @cache
 def l2l3() -> dict[str, Any]:
-    """Buffers that pay little, its ring kept full."""
+    """A pipeline whose buffers gain little; its ring is kept full."""
     spec = prepare("l2l3", costs="prior", overrides={"nexthops": "16", "saturate": "true"}).spec
     for flow in spec["flows"]:
         flow["delay_slo_ns"] = 100_000
@@ -30,7 +31,7 @@ def l2l3() -> dict[str, Any]:
 
 
 def rate(controller: str, hold_ns: float, began: str = "") -> float:
-    """Packets per ns once it has settled; `began`: who decided before."""
+    """Packets per ns once settled; `began`: the controller before."""
     spec = copy.deepcopy(l2l3())
     spec["simulation"]["loop"]["buffered_per_pkt_ns"] = hold_ns
     simulation = make_simulation(spec)
@@ -49,7 +50,7 @@ def rate(controller: str, hold_ns: float, began: str = "") -> float:
 
 @pytest.mark.parametrize("began", ["null", "max"])
 @pytest.mark.parametrize("hold_ns", [0.0, 4.0, 12.0])
-def test_it_is_as_fast_as_the_better_of_both(hold_ns: float, began: str) -> None:
+def test_optimal_is_as_fast_as_the_better_of_null_and_max(hold_ns: float, began: str) -> None:
     better = max(rate("null", hold_ns), rate("max", hold_ns))
     assert rate("optimal", hold_ns, began) >= MIN_OF_BETTER * better
 

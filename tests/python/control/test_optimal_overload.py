@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""More comes than a core carries while nothing is collected, and less than with full batches.
+"""A load above a core's capacity without batching, and below that with full batches.
 
-The promises could not be kept on a saturated core, since its runs are as long as they get; they can
-once what comes is carried. Fixed triggers show that; `optimal` has to find it by itself, from a
-backlog, and must not fall back. Where none keep the promises, at least what comes is carried.
+A saturated core could not meet the SLOs, since its runs have the maximum length; they can be met
+once the load is carried. Fixed triggers show that; `optimal` has to find it by itself, from a
+backlog, and must not fall back. If no triggers meet the SLOs, at least the load must be carried.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PERIOD_NS = 10_000_000
 PERIODS, SETTLED = 120, 20
 ALLOWED = 0.05  # of packets late
 MAX_VIOLATED = 0.01  # of periods
-MAX_LATE = 2.5  # SLOs, where they cannot be kept; a backlog makes hundreds of them
+MAX_LATE = 2.5  # in SLOs, if they cannot be met; a backlog causes hundreds of them
 
 PIPELINES: dict[str, tuple[str, dict[str, str]]] = {
     "tree of 4": ("tree", {"leaves": "4"}),
@@ -70,7 +70,7 @@ def of_max(name: str) -> tuple[float, float]:
 
 
 def run(name: str, load: float, slo: float, controller: str) -> tuple[float, float, float]:
-    """What was carried of what came, the share of periods with a broken promise, and the largest
+    """The carried share of the load, the share of periods with an SLO violation, and the largest
     p95 in the last of them, in SLOs."""
     rate_pps, delay_ns = of_max(name)
     offered = round(load * rate_pps)
@@ -103,7 +103,7 @@ def run(name: str, load: float, slo: float, controller: str) -> tuple[float, flo
         ("gateway(64)", 0.8, 0.5, "fixed(8)"),
     ],
 )
-def test_promises_that_fixed_triggers_keep_are_kept(
+def test_slos_that_fixed_triggers_meet_are_met(
     name: str, load: float, slo: float, fixed: str
 ) -> None:
     assert run(name, load, slo, "null")[1] == 1
@@ -117,7 +117,7 @@ def test_promises_that_fixed_triggers_keep_are_kept(
     ("name", "load"),
     [("tree of 16", 0.8), ("one heavy leaf of 8", 0.8), ("one heavy leaf of 8", 0.9)],
 )
-def test_what_comes_is_carried_where_no_triggers_keep_the_promises(name: str, load: float) -> None:
+def test_the_load_is_carried_if_no_triggers_meet_the_slos(name: str, load: float) -> None:
     assert run(name, load, 0.5, "null")[0] < 0.6
     carried, violated, last = run(name, load, 0.5, "optimal")
     assert violated == 1, "or this case belongs to the test above"

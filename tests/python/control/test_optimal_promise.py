@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the controller `optimal` promises, over many simulated periods of saturated pipelines.
+"""Whether `optimal` meets SLOs over many simulated periods of saturated pipelines.
 
 SLOs are those of the papers' scripts, which are loose for these costs, and 80 % of the p95 delay
-under `max`, which binds.
+under `max`, which is tight.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PERIOD_NS = 10_000_000
 SETTLED_PERIODS = 3  # by then the controller has converged
 FEW_PERIODS = 60
 MANY_PERIODS = 2000
-MAX_VIOLATED = 0.005  # of many periods; of few, one
+MAX_VIOLATED = 0.005  # of many periods; of few, one period
 
 SCRIPT_SLO_NS = {
     "robot_control": 35_000, "gateway": 119_000, "l2l3": 79_000, "vrf": 73_000,
@@ -40,7 +40,7 @@ FLOWS = {"robot_control": "robot"}
 def case_of(
     pipeline: str, controller: str, costs: str, periods: int, slo_ns: int | None = None
 ) -> Case:
-    """A saturated run that is judged from the period on by which `optimal` has converged."""
+    """A saturated run whose evaluation starts with the period by which `optimal` has converged."""
     flow = FLOWS.get(pipeline, "flow_*")
     slo = (f"{flow}.slo={slo_ns}ns",) if slo_ns is not None else ()
     return Case(
@@ -73,7 +73,7 @@ def check(pipeline: str, costs: str, is_script: bool, periods: int) -> None:
     case = case_of(pipeline, "optimal", costs, periods, slo_ns)
     result = run(case)
     assert result["violated_ratio"] <= max(MAX_VIOLATED, 1 / periods)
-    # Within 5 % of its final load for five periods, from the third period on.
+    # Within 5 % of its final rate for five periods, from the third period on.
     rates = result["series"]["out_pps"]
     final = fmean(rates[-10:])
     for rate in rates[SETTLED_PERIODS : SETTLED_PERIODS + 5]:
@@ -86,17 +86,17 @@ CASES = [
     (pipeline, costs, is_script)
     for pipeline in PARAMS
     for costs in ("prior", "paper")
-    # Of robot_control's flows only one has an SLO, which max keeps by far: no 80 % of it.
+    # Only one of robot_control's flows has an SLO, which max meets easily: no 80 % of it.
     for is_script in ((True,) if pipeline == "robot_control" else (True, False))
 ]
 
 
 @pytest.mark.parametrize(("pipeline", "costs", "is_script"), CASES)
-def test_promise_over_some_periods(pipeline: str, costs: str, is_script: bool) -> None:
+def test_slos_are_met_over_some_periods(pipeline: str, costs: str, is_script: bool) -> None:
     check(pipeline, costs, is_script, FEW_PERIODS)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("pipeline", "costs", "is_script"), CASES)
-def test_promise_over_many_periods(pipeline: str, costs: str, is_script: bool) -> None:
+def test_slos_are_met_over_many_periods(pipeline: str, costs: str, is_script: bool) -> None:
     check(pipeline, costs, is_script, MANY_PERIODS)

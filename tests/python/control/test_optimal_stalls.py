@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`optimal` where the machine takes time away: what late packets of stalls must not cost.
+"""`optimal` on a machine that takes time away: packets delayed by stalls must not reduce batches.
 
-Holes of 5 to 50 us take one to two per cent of the worker's time, rare ones last a millisecond;
-executions vary by a tenth. The rate stays close to that without holes, and so do the promises.
+Gaps of 5 to 50 us take one to two per cent of the worker's time, rare ones last a millisecond;
+execution times vary by a tenth. The rate must stay close to that without gaps, and SLOs must be
+met.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ PERIOD_NS = 10_000_000
 PERIODS, SETTLED = 220, 20
 ALLOWED = 0.05  # of packets late: SLOs are about the 95th percentile
 MAX_VIOLATED = 0.005  # of periods
-MIN_RATE = 0.95  # of that without holes
-MIN_USED = 0.85  # of the SLO, by the 95th percentile
+MIN_RATE = 0.95  # of the rate without gaps
+MIN_USED = 0.85  # of the SLO, by the p95
 SHORT_NS = [5_000, 10_000, 15_000, 20_000, 25_000, 30_000, 40_000, 50_000]
 HOLES = {
     "one per cent": {"rate_per_s": 400, "lengths_ns": SHORT_NS},
@@ -37,7 +38,7 @@ HOLES = {
 
 @cache
 def gateway() -> dict[str, Any]:
-    """The pipeline that `compare` is shown with, its ring kept full."""
+    """The pipeline that `compare` is shown with, with a full ring."""
     spec = prepare(
         "gateway",
         costs="prior",
@@ -53,7 +54,7 @@ def gateway() -> dict[str, Any]:
 def run(
     holes: dict[str, Any] | None, lulls: dict[str, Any] | None = None
 ) -> tuple[float, float, float]:
-    """Rate, share of periods in which a flow was late, and how much of the SLO its p95 used."""
+    """Rate, share of periods in which a flow was late, and p95 relative to the SLO."""
     spec = copy.deepcopy(gateway())
     if holes is not None:
         spec["simulation"]["stalls"] = holes
@@ -85,24 +86,24 @@ def undisturbed() -> float:
 
 
 @pytest.mark.parametrize("holes", HOLES)
-def test_holes_cost_little_more_than_their_time(holes: str) -> None:
+def test_gaps_cost_little_more_than_their_time(holes: str) -> None:
     rate, violated, used = run(HOLES[holes])
     assert rate >= MIN_RATE * undisturbed()
     assert violated <= MAX_VIOLATED
     assert used >= MIN_USED
 
 
-# Of the generator: input that stops for a part of a period, for one, for two.
+# Of the generator: input that pauses for a part of a period, for one, for two.
 LULLS = {
     "short": {"rate_per_s": 60, "lengths_ns": [1_000_000, 5_000_000]},
     "a period": {"rate_per_s": 30, "lengths_ns": [8_000_000]},
     "longer": {"rate_per_s": 8, "lengths_ns": [16_000_000, 24_000_000]},
 }
-LULL_VIOLATED = 0.03  # of periods; it was 0.065 when each return of the input began afresh
+LULL_VIOLATED = 0.03  # of periods; it was 0.065 when the controller started afresh after each pause
 
 
 @pytest.mark.parametrize("lulls", LULLS)
-def test_what_was_learnt_outlasts_lulls(lulls: str) -> None:
+def test_knowledge_outlasts_lulls(lulls: str) -> None:
     _, violated, _ = run(HOLES["one per cent"], LULLS[lulls])
     assert violated <= LULL_VIOLATED
 
@@ -119,7 +120,7 @@ def scaled(costs: dict[str, Any], factor: float) -> dict[str, Any]:
 
 
 def slow_moments(seed: int) -> list[tuple[int, float]]:
-    """When everything begins to cost how many times as much, in order; 1 ends a moment."""
+    """(time, factor on all costs), in order; factor 1 ends a slow moment."""
     rng = random.Random(seed)
     changes, now_ns = [], 0
     while True:
@@ -133,7 +134,8 @@ def slow_moments(seed: int) -> list[tuple[int, float]]:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_slow_moments_end_with_the_moment(seed: int) -> None:
-    """They teach neither the model nor what holding costs: it stayed at 0.90 for a second."""
+    """They must not change the model or the cost of holding: the rate stayed at 0.90 for a
+    second."""
     spec = copy.deepcopy(gateway())
     spec["simulation"]["stalls"] = HOLES["one per cent"]
     spec["simulation"]["noise"] = {"sigma": 0.1}
@@ -153,4 +155,4 @@ def test_slow_moments_end_with_the_moment(seed: int) -> None:
         period, _ = simulation.step()
         pkts.append(int(period["tasks"]["in_pkts"][0]))
     rate = sum(pkts[SETTLED_AGAIN:]) / (SLOW_PERIODS - SETTLED_AGAIN) / PERIOD_NS
-    assert rate >= 0.94 * undisturbed()  # whose SLO is longer by a quarter
+    assert rate >= 0.94 * undisturbed()  # its SLO is longer by a quarter

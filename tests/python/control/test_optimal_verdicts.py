@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is said of SLOs that leave no room: those that are kept are not called hopeless."""
+"""Verdicts on SLOs that leave no room: SLOs that are met are not called hopeless."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(pipeline: str, slo_ns: int, controller: str) -> tuple[dict[str, Any], li
 
 
 @pytest.mark.parametrize("pipeline", ["gateway", "tree", "vrf"])
-def test_what_is_kept_without_buffers_is_not_called_hopeless(pipeline: str) -> None:
+def test_slos_met_without_buffers_are_not_called_hopeless(pipeline: str) -> None:
     without, _ = run(pipeline, 10**9, "null")
     flows, states = run(pipeline, int(without["delay_ns"].max()), "optimal")
     assert (flows["late_pkts"] <= 0.05 * flows["pkts"]).all()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_placement_laws.py - a daemon that places modules begins with what they cost on a worker."""
+"""test_placement_laws.py - the initial laws of a daemon that places modules."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_kinds_with_a_device_get_the_law_of_their_costs() -> None:
     assert laws["ttl"]["pkt_ns"] > 0
 
 
-def test_what_is_given_stays() -> None:
+def test_given_laws_stay() -> None:
     given = {"ttl": {"batch_ns": 1.0, "pkt_ns": 2.0}}
     assert with_laws(pipeline(laws=given))["placement"]["laws"] == given
 
@@ -58,7 +58,7 @@ def profile_of(params: dict[str, Any], daemon: str = __version__) -> dict[str, A
 LAW = {"batch_ns": 11.0, "pkt_ns": 22.0, "byte_ns": 0.5}
 
 
-def test_a_profile_of_devices_goes_before_guesses(
+def test_a_device_profile_takes_precedence_over_guesses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -74,7 +74,7 @@ def pair(on: str, on_other: str, factor: float) -> dict[str, Any]:
     return {"kind": "ttl", "on": on, "beside": "made_up", "on_other": on_other, "factor": factor}
 
 
-def test_what_was_measured_side_by_side_goes_to_the_daemon(
+def test_measured_slowdowns_go_to_the_daemon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -105,7 +105,7 @@ def test_what_was_measured_side_by_side_goes_to_the_daemon(
         ({"laws": 5}, "cannot be used: this is not a whole profile of devices"),
     ],
 )
-def test_a_profile_that_is_passed_over_is_told(
+def test_an_unusable_profile_is_reported(
     change: dict[str, Any], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -127,7 +127,7 @@ def test_a_profile_that_is_passed_over_is_told(
     assert passed_over(plain) is None, "nobody asks for it"
 
 
-def test_costs_of_the_pipeline_go_before_other_tables(
+def test_costs_of_the_pipeline_take_precedence_over_other_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The solver of src/slo/program*.cc against an interior-point method, on random programs.
+"""The solver of src/slo/program*.cc compared with an interior-point method, on random programs.
 
-Where nothing is lost by holding (hold_ns = 0) and arriving batches are never cut, the relaxed
-problem has one optimum, which `convex_oracle` finds in another way: objective, feasibility and
-prices must agree. Whole triggers can only be worse, and by little.
+If holding is free (hold_ns = 0) and arriving batches are never cut, the relaxed problem has one
+optimum, which `convex_oracle` finds in another way: objective, feasibility and prices must agree.
+Integer triggers can only be worse, and only slightly.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.skipif(
     extension_path() is None, reason="NOT RUN: tools/build.sh run native has not been run"
 )
 
-SETTLED = 1e-6  # relative change of a trigger at which ours stops; in the daemon 5e-3
-MANY_RELAXATIONS = 1000  # ours ends there, settled or not
+SETTLED = 1e-6  # relative change of a trigger at which our solver stops; in the daemon 5e-3
+MANY_RELAXATIONS = 1000  # our solver ends there, converged or not
 OBJECTIVE = 1e-4  # relative
 FEW, MANY = 300, 2500  # programs of each kind
 
@@ -33,7 +33,7 @@ def log_uniform(rng: random.Random, low: float, high: float) -> float:
 
 
 def random_program(seed: int, is_saturated: bool, max_tasks: int) -> dict[str, Any]:
-    """1 to 8 modules, 1 to 6 flows; budgets lie between hopeless and loose."""
+    """1 to 8 modules, 1 to 6 flows; budgets range from infeasible to loose."""
     rng = random.Random(seed)
     n, n_tasks = rng.randint(1, 8), rng.randint(1, max_tasks)
     most = rng.choice([8, 16, 32])
@@ -81,7 +81,7 @@ def random_program(seed: int, is_saturated: bool, max_tasks: int) -> dict[str, A
 
 
 def true_prices(program: dict[str, Any], point: dict[str, Any]) -> list[float]:
-    """Ours leave out that at saturation a lower time per packet makes all fills shorter."""
+    """Our prices ignore that at saturation a lower time per packet shortens all fills."""
     feedback = [0.0]
     for t, task in enumerate(program["tasks"]):
         if not task["is_saturated"]:
@@ -99,7 +99,7 @@ def true_prices(program: dict[str, Any], point: dict[str, Any]) -> list[float]:
 
 
 def compare(program: dict[str, Any], where: str) -> str:
-    """Checks one program; which case it was."""
+    """Checks one program; returns the case that it was."""
     native = load_native()
     try:
         best = convex_oracle.solve(program)
@@ -122,8 +122,8 @@ def compare(program: dict[str, Any], where: str) -> str:
     if not is_same and point["relaxations"] >= MANY_RELAXATIONS:
         return "unsettled"
     assert is_same, (where, point, best)
-    # By what all budgets together are worth, and not one by one: where as many flows bind as
-    # modules are free, prices are not unique.
+    # Compared in total, not one by one: if as many flows bind as modules are free, prices are not
+    # unique.
     ours, theirs = (
         sum(p * b for p, b in zip(prices, budgets, strict=True)) / best.load
         for prices in (true_prices(program, point), best.prices)
@@ -193,7 +193,7 @@ def test_both_write_the_same_model(is_saturated: bool) -> None:
         assert ours["delay_ns"] == pytest.approx(theirs["delay_ns"])
 
 
-def test_programs_that_are_none() -> None:
+def test_invalid_programs() -> None:
     native = load_native()
     program = random_program(1, False, 1)
     with pytest.raises(ValueError, match="as many triggers as modules"):

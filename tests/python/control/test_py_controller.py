@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_py_controller.py - what controllers written in Python may answer, and what they may break."""
+"""test_py_controller.py - what Python controllers may return, and how they may fail."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MODEL: dict[str, Any] = {
 
 
 class Scripted:
-    """Answers what it was given, or raises it."""
+    """Returns the given answers, or raises them."""
 
     def __init__(self, *answers: Any):
         self._answers = iter(answers)
@@ -85,7 +85,7 @@ def test_forms_of_a_decision() -> None:
         ({"acl_0": {"trigger_pkts": 1, "age_limit_ns": -5}}, "the age limit of 'acl_0' is -5, expected 0 to 1000000000000000"),
     ],
 )  # fmt: skip
-def test_nonsense_is_told(answer: Any, message: str) -> None:
+def test_nonsense_is_reported(answer: Any, message: str) -> None:
     with pytest.raises(Nonsense) as refused:
         plain_decision(answer, MODEL)
     assert str(refused.value) == message
@@ -115,9 +115,9 @@ def test_objects_that_are_no_controllers() -> None:
 
 
 class Sleeper:
-    """Hangs in the periods named; swallows what it can.
+    """Hangs in the named periods; swallows every exception that it can.
 
-    The limit is over when it hangs, whatever a clock says: it sends the signal of the timer itself.
+    It sends the timer's signal itself, so that the limit expires without waiting.
     """
 
     def __init__(self, *hanging: int):
@@ -138,7 +138,7 @@ class Sleeper:
         threading.Event().wait(60)
 
 
-def test_a_step_that_hangs_is_interrupted_and_told() -> None:
+def test_a_step_that_hangs_is_interrupted_and_reported() -> None:
     guard = GuardedController(Sleeper(2), MODEL, limit_s=60)
     assert guard.decide({}, 10) == {"changes": [change(1, 1)]}
     assert guard.decide({}, 20) is None
@@ -152,7 +152,7 @@ def test_a_step_that_hangs_is_interrupted_and_told() -> None:
     assert not guard.is_given_up
 
 
-def test_a_controller_that_goes_on_hanging_is_asked_no_more() -> None:
+def test_a_controller_that_keeps_hanging_is_no_longer_called() -> None:
     sleeper = Sleeper(*range(1, 100))
     guard = GuardedController(sleeper, MODEL, limit_s=60)
     assert [guard.decide({}, i) for i in range(6)] == [None] * 6
@@ -172,7 +172,7 @@ def test_a_busy_loop_is_interrupted() -> None:
 
 
 def decided_elsewhere(guard: GuardedController, *periods: str) -> list[Any]:
-    """What it decides in a thread that signals do not reach."""
+    """The decisions in a thread that signals do not reach."""
     answers: list[Any] = []
     thread = Thread(target=lambda: answers.extend(guard.decide(p, 0) for p in periods))
     thread.start()
@@ -181,7 +181,7 @@ def decided_elsewhere(guard: GuardedController, *periods: str) -> list[Any]:
 
 
 class Waiter:
-    """Waits in the period `hang` until it may end."""
+    """Hangs in the period `hang` until it is allowed to end."""
 
     def __init__(self) -> None:
         self.hangs, self.may_end = threading.Event(), threading.Event()
@@ -208,7 +208,7 @@ def test_after_a_step_left_behind_the_others_are_asked(monkeypatch: pytest.Monke
     waiter = Waiter()
 
     class Watched(Thread):
-        """Its limit is over when the step hangs, whatever a clock says."""
+        """A thread whose limit expires when the step hangs, without waiting."""
 
         def join(self, timeout: float | None = None) -> None:
             assert timeout == 7

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_scheduling_advice.py - a controller whose queues drop is told so, and no other."""
+"""test_scheduling_advice.py - advice for controllers whose queues drop packets, and only for
+them."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ ON = {"mode": "wfq", "backpressure": "on"}
 
 
 @pytest.mark.parametrize("execution", ["wfq", {"mode": "wfq"}, OFF, {**OFF, "queue_pkts": 128}])
-def test_queues_that_drop_are_told(execution: Any) -> None:
+def test_queues_that_drop_get_advice(execution: Any) -> None:
     line = advice("wfq", pipeline(execution))
     assert line.startswith("controller 'wfq' takes the polled rate")
     assert "(engine: backpressure is off)" in line
@@ -30,7 +31,7 @@ def test_queues_that_drop_are_told(execution: Any) -> None:
 @pytest.mark.parametrize(
     "execution", [None, "run_to_completion", ON, {**ON, "backpressure": "early_drop"}]
 )
-def test_queues_that_do_not_are_not(execution: Any) -> None:
+def test_queues_that_do_not_drop_get_none(execution: Any) -> None:
     assert advice("wfq", pipeline(execution)) == ""
 
 

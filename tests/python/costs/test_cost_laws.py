@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_cost_laws.py - cost laws from a file to what a simulation makes of them: a table stays one."""
+"""test_cost_laws.py - cost laws from file to simulation: a table stays a table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ native = pytest.mark.skipif(
     reason="NOT RUN: the extension is not built: tools/build.sh run native",
 )
 
-# Work in units of eight packets, as a vector engine or a device does it.
+# Work in units of eight packets, as on a vector engine or a device.
 STAIRS = CostLaw(60.0, 12.0, tuple(50.0 + 80.0 * ((n + 7) // 8) for n in range(1, 33)))
 SPARSE = CostLaw(15.0, 4.0, (20.0, 25.0, 85.0, 160.0), (1, 2, 8, 32))
 PIPELINE = """\
@@ -115,8 +115,8 @@ def test_a_table_alone_gets_a_line() -> None:
 
 @native
 def test_no_line_has_less_relative_error() -> None:
-    """Beside numpy's least squares of relative errors, where all errors are below the bound from
-    which on they count by themselves."""
+    """Compared with numpy's least squares of relative errors; here all errors are small enough to
+    count by their squares."""
     numpy = pytest.importorskip("numpy")
     draws = numpy.random.default_rng(5)
     for _ in range(20):
@@ -162,7 +162,8 @@ def rate_pps(tmp_path: Path, laws: dict[str, CostLaw], **params: int) -> float:
 def test_a_simulation_runs_at_the_tables_rate(
     law: CostLaw, batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All time is that of input, module and end, each once a batch. A generator makes 40 Mpps."""
+    """All time is spent in input, module and end, each once per batch. The generator makes 40
+    Mpps."""
     monkeypatch.setenv("BATCHPLANE_DAEMON", str(tmp_path / "none"))
     laws = {"port_in": STAIRS.scaled(5), "acl": law.scaled(5), "sink": CostLaw(7.0, 1.0)}
     ns = sum(each.at(batch) for each in laws.values())
@@ -171,7 +172,7 @@ def test_a_simulation_runs_at_the_tables_rate(
 
 @native
 def test_triggers_land_on_the_stairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Polls of 32; batches of 8 fill a unit of work, those of 9 waste most of one."""
+    """Polls of 32 packets; a batch of 8 fills a unit of work, one of 9 wastes most of a unit."""
     monkeypatch.setenv("BATCHPLANE_DAEMON", str(tmp_path / "none"))
     work = STAIRS.scaled(5)
     laws = {"port_in": CostLaw(50.0, 2.0), "acl": work, "sink": CostLaw(0.0, 1.0)}
@@ -185,7 +186,7 @@ def test_triggers_land_on_the_stairs(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_costs_of_a_table_alone_are_known_to_controllers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They were 0 and 0 where a file gave no line."""
+    """They were 0 and 0 if a file had no line."""
     monkeypatch.setenv("BATCHPLANE_DAEMON", str(tmp_path / "none"))
     pipeline = tmp_path / "one.yaml"
     pipeline.write_text(PIPELINE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_costs.py - costs files: what is taken for which module, and every way in which one can be wrong."""
+"""test_costs.py - costs files: which entry a module gets, and every possible mistake in a file."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def errors_of(data: Any) -> list[str]:
     return failed.value.lines()
 
 
-# --- which cost a module gets --------------------------------------------------------------------
+# --- the cost of a module ------------------------------------------------------------------------
 
 
 def test_the_module_itself_with_its_table() -> None:
@@ -163,7 +163,7 @@ def test_given_costs_need_only_a_kind() -> None:
     assert found.loop["empty_poll_ns"] > 0, "the engine's own costs come from the built-in ones"
 
 
-def test_another_machine_is_told() -> None:
+def test_another_machine_is_reported() -> None:
     found = resolve(pipeline(t="ttl"), costs_from(document(entry("t", "ttl"), cpu="Old CPU")))
     assert "another machine: Old CPU" in found.warnings[0].line()
     assert found.warnings[0].is_warning
@@ -228,7 +228,7 @@ def test_bad_heads(change: dict[str, Any], expected: str) -> None:
     assert expected in errors_of({**document(), **change})[0]
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_invalid_files(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no such costs file.*batchplane profile"):
         load_costs(tmp_path / "none.json")
     broken = tmp_path / "broken.json"
@@ -258,7 +258,7 @@ def test_built_in_tables_reach_larger_batches() -> None:
         assert law.at(64) > law.at(32)
 
 
-# Some modules are in none of the papers' pipelines: they have costs that were measured, and no others.
+# Modules that no paper's pipeline has; they only have measured costs.
 IN_NO_PAPER = {"bng.yaml", "devices.yaml", "ids.yaml", "ipsec_gateway.yaml", "vpn_gateway.yaml"}
 
 
@@ -283,7 +283,7 @@ def test_the_papers_costs_say_where_they_come_from() -> None:
     assert "queue" in small
 
 
-# --- what decides a cost -------------------------------------------------------------------------
+# --- what determines a cost ----------------------------------------------------------------------
 
 
 def test_names_and_addresses_do_not_count() -> None:
@@ -340,9 +340,7 @@ def test_profiles_are_kept_by_pipeline(tmp_path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == [path.name], "no temporary file is left"
 
 
-def test_what_cannot_be_used_counts_as_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unusable_profiles_count_as_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     env = {"XDG_CACHE_HOME": str(tmp_path)}
     mine = pipeline(a="ttl")
     keep_costs(mine, document(entry("a", "ttl"), version=9), env)
@@ -355,7 +353,7 @@ def test_what_cannot_be_used_counts_as_none(
     assert cache_path(mine, CPU, env) != cache_path(mine, "Other CPU", env)
 
 
-def test_why_a_profile_is_of_no_use_is_told(
+def test_the_reason_for_an_unusable_profile_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = {"XDG_CACHE_HOME": str(tmp_path)}
@@ -400,7 +398,7 @@ def test_ports_cost_what_their_kind_does() -> None:
     assert prior.cost_per_pkt_ns > 100, "a call of the kernel's"
     assert per_pkt(found) == [prior.cost_per_pkt_ns, 2.0, 2.0]
     assert found.ports.startswith("af_packet prior; ")
-    # Who writes costs by hand means them.
+    # Costs that somebody wrote by hand are used as given.
     found = resolve(given, costs_from(document(plain, label="given")))
     assert per_pkt(found) == [2.0, 2.0, 2.0]
     assert found.ports == "af_packet as given; dpdk as given"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_profile_at_start.py - when a pipeline is measured before it starts, and what is said of it."""
+"""test_profile_at_start.py - when a pipeline is measured before it starts, and the messages about
+it."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ COSTS: dict[str, Any] = {
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Which pipelines were measured, without measuring them."""
+    """Records which pipelines would be measured, without measuring them."""
     names: list[str] = []
 
     def profile(pipeline: Any, progress: Callable[[int, int], None], **_more: Any) -> Any:
@@ -45,7 +46,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def said(env: dict[str, str]) -> list[str]:
-    """What `ensure_profile` says."""
+    """The messages of `ensure_profile`."""
     console = Console(file=io.StringIO(), width=300)
     ensure_profile(PIPELINE, console, env=env)
     assert isinstance(console.file, io.StringIO)
@@ -62,7 +63,9 @@ def test_a_pipeline_is_measured_once(tmp_path: Path, measured: list[str]) -> Non
     assert said(env) == [] and measured == ["small"]
 
 
-def test_a_profile_of_no_use_is_said_and_made_again(tmp_path: Path, measured: list[str]) -> None:
+def test_an_unusable_profile_is_reported_and_made_again(
+    tmp_path: Path, measured: list[str]
+) -> None:
     env = {"XDG_CACHE_HOME": str(tmp_path)}
     keep_costs(PIPELINE, {**COSTS, "daemon": "0.0.1"}, env)
     assert said(env)[0].startswith("the saved profile is from another version (0.0.1): prof")
@@ -80,7 +83,7 @@ def test_what_cannot_be_measured_does_not_stop_the_start(
     assert lines[1] == "profiling failed, using built-in costs: the profiler ended with code 1"
 
 
-def test_only_who_decides_by_costs_needs_them() -> None:
+def test_only_controllers_that_use_costs_need_them() -> None:
     for name in ("optimal", "full", "full+age", "feasdir", "onoff", "mine.py"):
         assert needs_costs(name)
     for other in (None, "none", "null", "max", "fixed(8)"):

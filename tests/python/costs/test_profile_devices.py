@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_profile_devices.py - laws from times that a known device would take, files, and who may use them."""
+"""test_profile_devices.py - laws from the times of a known device, profile files, and who may use
+them."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ FOUND = Found(
 
 
 def fake(pipeline: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
-    """What a daemon would tell whose devices obey TRUTH, and slow each other by 1.5 and 1.2."""
+    """The answer of a daemon whose devices obey TRUTH, and slow each other by 1.5 and 1.2."""
     length = pipeline["generators"][0]["params"]["size_bytes"]
     points = [
         {
@@ -78,7 +79,7 @@ def fake(pipeline: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, A
 
 
 def measured(**watts: dict[str, float]) -> dict[str, Any]:
-    """The document of the fake."""
+    """The document of the fake daemon."""
     return profile_devices(None, (), DeviceOptions(), watts, FOUND, fake)
 
 
@@ -94,7 +95,7 @@ def test_a_law_is_found_again(length_ns: float) -> None:
 
 
 def test_no_part_of_a_law_is_negative() -> None:
-    # Longer packets take less: the best that a law can say of it is that bytes are free.
+    # Longer packets take less time: the best law that is not negative has byte_ns = 0.
     points = [Point(n, b, 100 + 50 * n - 0.02 * n * b) for n in (1, 16, 256) for b in (64, 1472)]
     law = fit_law(points)
     assert law.byte_ns == 0 and law.pkt_ns > 0 and law.batch_ns >= 0
@@ -105,7 +106,7 @@ def test_errors_are_of_points_that_were_left_out() -> None:
     sizes, lengths = (1, 4, 16, 64, 256), (64, 576, 1472)
     kept_sizes, kept_lengths = fitted_values(sizes), fitted_values(lengths)
     assert kept_sizes == {1, 16, 256} and kept_lengths == {64, 1472}
-    # All that is left out takes a quarter longer than the law of the rest says.
+    # All points that are left out take a quarter longer than the law of the others.
     points = [
         Point(n, b, truth.at(n, b) * (1 if n in kept_sizes and b in kept_lengths else 1.25))
         for n in sizes
@@ -158,7 +159,8 @@ def test_the_table_tells_errors_watts_and_what_is_missing() -> None:
     assert "p95 off" in text and "0%" in text and "1.50" in text
     assert "are not used" not in text
     assert "measured: 90 W idle, 210 W with dpi" in text
-    # 816 ns a packet of 1472 bytes here, 169 ns there in batches of 16384, 636 ns of 64.
+    # 816 ns per packet of 1472 bytes on the worker; on the device 169 ns in batches of 16384, 636
+    # ns in batches of 64.
     assert "1024 pkts, up to 4.0x" in text and "64 pkts, up to 4.8x" in text, text
     document["beside"].append({**document["beside"][0], "factor": 88.7})
     render_devices(document, console)
@@ -192,7 +194,7 @@ def test_a_gpu_is_found_by_a_part_of_its_name_or_by_its_number() -> None:
     assert found == ["cuda0", "cuda0", "cuda0", "cuda1", "", ""]
 
 
-def test_profiles_of_elsewhere_are_refused_in_one_line(tmp_path: Path) -> None:
+def test_profiles_of_other_machines_are_refused_in_one_line(tmp_path: Path) -> None:
     env = {"XDG_CACHE_HOME": str(tmp_path)}
     for change, reason in (
         ({"cpu": "Z80"}, "is from another machine (Z80)"),
@@ -216,7 +218,7 @@ def test_profiles_of_elsewhere_are_refused_in_one_line(tmp_path: Path) -> None:
         ({"laws": [{"kind": "dpi", "on": "cores", "batch_ns": -1}]}, "a law has batch_ns"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_told(change: dict[str, Any], message: str) -> None:
+def test_mistakes_in_a_file_are_reported(change: dict[str, Any], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         device_profile_from({**measured(), **change}, "devices.json")
 
@@ -229,7 +231,7 @@ def test_what_is_wrong_with_a_file_is_told(change: dict[str, Any], message: str)
         (["--devices", "ttl"], "'ttl' can run on no device"),
     ],
 )
-def test_wrong_words_end_in_one_line(
+def test_wrong_arguments_end_in_one_line(
     words: list[str],
     message: str,
     environment: Path,
@@ -251,7 +253,7 @@ def test_without_a_daemon_nothing_is_measured(
 
 
 @needs_daemon
-def test_the_daemon_measures_what_there_is(tmp_path: Path) -> None:
+def test_the_daemon_measures_the_devices_here(tmp_path: Path) -> None:
     from batchplane.profile.device_measure import find_devices, measure_with_daemon
 
     options = DeviceOptions((64, 576), (1, 8), 0.5, 8, 576)

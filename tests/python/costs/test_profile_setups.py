@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_profile_setups.py - each module kind has a small pipeline in which it is measured, or says why not."""
+"""test_profile_setups.py - each module kind has a small pipeline in which it is measured, or a
+reason why not."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ SETUP = "modules: {in: {kind: source}, ttl: {kind: ttl}, out: {kind: sink}}\ncon
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A tree of set-ups of the test's own."""
+    """The test's own tree of setups."""
     monkeypatch.setattr(setups, "folder", lambda: tmp_path)
     forget()
     yield tmp_path
@@ -72,7 +73,7 @@ def test_two_files_may_not_measure_one_kind(folder: Path) -> None:
     assert "'ttl' is measured in ttl_profile.yaml already" in str(caught.value)
 
 
-def test_a_kind_that_says_why_it_is_not_measured_is_told_so(folder: Path) -> None:
+def test_a_kind_without_a_setup_is_refused_with_its_reason(folder: Path) -> None:
     write(folder / "ip" / "ttl_profile.yaml", "# without wonder: it costs nothing\n" + SETUP)
     with pytest.raises(BadInput) as caught:
         profile_kinds(("wonder",))

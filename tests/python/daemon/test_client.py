@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_client.py - the socket client against servers that answer well, in pieces, late, or not at all."""
+"""test_client.py - the socket client and servers that answer well, in pieces, late, or not at
+all."""
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ def test_refusals_hold_every_error(serve: Serve) -> None:
     assert caught.value.exit_code == 1
 
 
-def test_late_answers_are_passed_over(serve: Serve) -> None:
+def test_late_answers_are_skipped(serve: Serve) -> None:
     def script(number: int, line: bytes) -> list[bytes]:
         if number == 0:
             return []
@@ -169,7 +170,8 @@ def test_set_is_one_step(serve: Serve) -> None:
 
 
 def test_a_refusal_is_read_even_when_the_daemon_hung_up(tmp_path: Path) -> None:
-    """What it said before it closed the connection counts more than the broken pipe."""
+    """The daemon's message before it closed the connection is more important than the broken
+    pipe."""
     path = tmp_path / "x.sock"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_daemon.py - starting, finding and stopping daemons; what dead ones leave; who outlives whom."""
+"""test_daemon.py - starting, finding and stopping daemons; leftovers of dead ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PIPELINE: dict[str, Any] = {
 
 @pytest.fixture
 def started(environment: Path) -> Iterator[Path]:
-    """Stops whatever a test left running."""
+    """Stops daemons that a test left running."""
     yield environment
     for daemon in list_daemons(environment):
         stop_daemon(daemon)
@@ -174,7 +174,7 @@ def test_run_dir_choices(tmp_path: Path) -> None:
         run_dir({"BATCHPLANE_RUN_DIR": str(tmp_path / "file" / "x")})
 
 
-def test_the_last_words_are_heard(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_log_lines_are_read(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A refusal that reaches the log between two looks at it, just before the process ends."""
     log = environment / "demo.log"
     log.write_text("EAL: lines of a library come first\n")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_run_folder.py - the folder of sockets: whose it is, links in it, odd files and dead daemons."""
+"""test_run_folder.py - the folder of sockets: its owner, links in it, odd files and dead
+daemons."""
 
 from __future__ import annotations
 
@@ -97,7 +98,7 @@ def test_files_are_new_and_private(tmp_path: Path) -> None:
 
 
 def _answering(folder: Path, name: str, answer: bytes) -> socket.socket:
-    """Something that listens and answers each client the same."""
+    """A socket that gives each client the same answer."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(str(folder / f"{name}.sock"))
     listener.listen(4)
@@ -116,7 +117,7 @@ def _answering(folder: Path, name: str, answer: bytes) -> socket.socket:
     return listener
 
 
-def test_odd_files_and_dead_daemons_are_in_nobodys_way(started: Path, tmp_path: Path) -> None:
+def test_odd_files_and_dead_daemons_do_no_harm(started: Path, tmp_path: Path) -> None:
     (started / "folder.sock").mkdir()
     (started / "folder.sock" / "x").touch()
     (started / "file.sock").write_text("no socket")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_without_daemon.py - simulations where there is no program of the daemon, as with a wheel alone.
+"""test_without_daemon.py - simulations without the daemon program, as with a wheel alone.
 
-What takes its place has to say the same as the program: of every pipeline that comes with the project.
+The replacement has to give the same routes as the program, for every pipeline of the project.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from batchplane.traces.trace import read_trace
 
 ROOT = Path(__file__).resolve().parents[3]
 PIPELINES = sorted(path.stem for path in (ROOT / "pipelines").glob("*.yaml"))
-# Nobody has keys for it here.
+# Otherwise it needs a key file, which tests do not have.
 NEEDED = {"vpn_gateway": {"test_keys": "true"}}
 USUAL: list[tuple[str, dict[str, str]]] = [
     *((name, NEEDED.get(name, {})) for name in PIPELINES),
@@ -54,7 +54,8 @@ def no_daemon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def that_choose(document: Document, routes: dict[str, Any]) -> dict[str, Any]:
-    """The gates of modules that have several, and those that drop: what moves a packet."""
+    """The gates of modules that have several, and those that drop: what determines a packet's
+    path."""
     gates: dict[str, set[Any]] = {}
     for edge in document.pipeline["edges"]:
         if edge["gate"] != "drop":
@@ -74,7 +75,7 @@ def that_choose(document: Document, routes: dict[str, Any]) -> dict[str, Any]:
 
 @needs_daemon_and_extension
 @pytest.mark.parametrize(("name", "params"), USUAL)
-def test_the_ways_are_those_that_the_program_finds(
+def test_the_routes_are_those_that_the_program_finds(
     name: str, params: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     document = load_pipeline(name, params)
@@ -119,7 +120,7 @@ def test_every_pipeline_is_simulated(name: str, no_daemon: None) -> None:
 
 
 @needs_daemon_and_extension
-def test_the_file_of_known_ways_is_what_the_program_says() -> None:
+def test_the_file_of_known_routes_matches_the_program() -> None:
     tool = ROOT / "tools" / "make_known_routes.py"
     spec = importlib.util.spec_from_file_location("make_known_routes", tool)
     assert spec is not None and spec.loader is not None
@@ -129,7 +130,7 @@ def test_the_file_of_known_ways_is_what_the_program_says() -> None:
     assert module.entries() == kept, "write it anew: tools/make_known_routes.py"
 
 
-def test_what_is_not_known_is_said_with_what_is(no_daemon: None) -> None:
+def test_unknown_routes_are_reported_with_the_known_parameters(no_daemon: None) -> None:
     with pytest.raises(BadInput) as refused:
         resolve_routes(load_pipeline("load_balancer", {"servers": "5"}))
     (line,) = refused.value.lines()
@@ -177,11 +178,11 @@ def test_traffic_files_name_the_flows_that_are_followed(tmp_path: Path, no_daemo
 
 
 @needs_daemon_and_extension
-def test_traffic_files_go_before_what_the_program_finds(tmp_path: Path) -> None:
+def test_traffic_files_take_precedence_over_the_program(tmp_path: Path) -> None:
     text = "generators: [{name: load, rate_pps: 1000000, flows: [{name: y FLOW}]}]\n"
     assert simulated(tmp_path, text.replace(" FLOW", ""))["to_1"] > 2900
     assert simulated(tmp_path, text.replace(" FLOW", ", flow: to_0"))["to_0"] > 2900
-    # A pipeline's own `flow:` is for want of the program.
+    # A pipeline's own `flow:` only counts without the program.
     named = TWO.replace("count: 3", "flow: to_0")
     assert (
         simulated(tmp_path, "generators: [{name: load, rate_pps: 1000000}]\n", named)["to_0"] == 0
@@ -196,7 +197,7 @@ def test_traffic_files_go_before_what_the_program_finds(tmp_path: Path) -> None:
         ("'to_{j}'", "flow: 'to_{j}': unknown name 'j'"),
     ],
 )  # fmt: skip
-def test_flows_that_are_none(flow: str, words: str, tmp_path: Path, no_daemon: None) -> None:
+def test_unknown_flows(flow: str, words: str, tmp_path: Path, no_daemon: None) -> None:
     text = f"generators:\n  - name: load\n    flows: [{{name: y, flow: {flow}}}]\n"
     with pytest.raises(BadInput) as refused:
         simulated(tmp_path, text)

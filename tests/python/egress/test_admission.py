@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_admission.py - what `check` says of promises over a packet scheduler, before anything runs."""
+"""test_admission.py - what `check` says about SLOs over a packet scheduler, before anything
+runs."""
 
 from __future__ import annotations
 
@@ -24,16 +25,16 @@ def _first(**params: str) -> Admitted:
     return rows[0]
 
 
-def test_what_is_left_for_the_graph_is_told() -> None:
+def test_the_budget_left_for_the_graph_is_reported() -> None:
     row = _first()
     assert row.is_kept
     assert row.share_bps == pytest.approx(1e9 * 8 / 33)
-    # 3 sigma / phi and two longest packets of QFQ, and a packet of its own.
+    # 3 sigma / phi and two longest packets for QFQ, plus the packet itself.
     assert row.bound_ns == pytest.approx(8 * (3 * 32 * 33 + 2 * 1500 + 200 * 33 / 8))
     assert re.search(r"tenant_0: SLO 200us = graph .* \+ link at most .*are left", row.line())
 
 
-def test_a_flow_that_sends_more_than_its_share_is_told_the_weight_that_would_do() -> None:
+def test_a_flow_beyond_its_share_gets_the_weight_that_would_do() -> None:
     row = _first(weight="1")
     assert not row.is_kept
     assert "more than its share of the link" in row.line()
@@ -45,13 +46,13 @@ def test_a_flow_that_sends_more_than_its_share_is_told_the_weight_that_would_do(
     assert not less.is_kept or less.bound_ns > 0.5 * (less.slo_ns - less.graph_ns)
 
 
-def test_a_promise_that_no_weight_keeps_is_told() -> None:
+def test_an_slo_that_no_weight_meets_is_reported() -> None:
     row = _first(slo="20us")
     assert not row.is_kept
     assert "no weights would do" in row.line()
 
 
-def test_without_a_scheduler_nothing_is_said() -> None:
+def test_without_a_scheduler_nothing_is_reported() -> None:
     assert admission(load_pipeline("gateway"), find_program()) == []
 
 
@@ -78,7 +79,7 @@ def test_the_least_weights_that_keep_all_slos_are_chosen() -> None:
     assert _weights(document)[1:] == [1] * 6
     (row,) = admission(document, find_program())
     assert row.is_kept
-    # One less breaks what is kept for the link, or the share.
+    # A weight lower by one breaks the SLO or the share.
     (less,) = admission(
         load_pipeline("shared_link", {"weight": str(weight - 1), "others": "6"}), find_program()
     )
@@ -137,7 +138,7 @@ def test_bounds_are_worked_out_once_for_all_flows_of_a_scheduler(
     assert len(asked) == 1
 
 
-def test_flows_that_go_the_same_way_are_one_row() -> None:
+def test_flows_with_the_same_route_are_one_row() -> None:
     params = {"real": "1", "shape": "1", "sessions": "40"}
     document = load_pipeline("mgw", params)
     grouped = probe_grouped(document, find_program())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Who waits for a server in a demonstration waits for a socket that listens."""
+"""The demos wait for a server by looking for a listening socket."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from batchplane.demo.traffic import _listens
 SELF = cast(Any, SimpleNamespace(pid="self"))
 
 
-def test_connections_of_a_server_that_has_ended_are_none() -> None:
+def test_connections_of_a_past_server_do_not_count() -> None:
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         port = int(server.getsockname()[1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`batchplane libreqos`: an ISP's files become trees, addresses and a pipeline."""
+"""`batchplane libreqos`: turns an ISP's files into trees, addresses and a pipeline."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Make = Callable[..., int]
 
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Make:
-    """`batchplane libreqos` on these files, into tmp_path/out: the exit code."""
+    """Runs `batchplane libreqos` on these files, into tmp_path/out; returns the exit code."""
 
     def make_it(network: Any = None, devices: str = DEVICES, *words: str) -> int:
         text = network if isinstance(network, str) else json.dumps(network or NETWORK)
@@ -74,7 +74,7 @@ def test_trees_hold_places_and_circuits(make: Make, tmp_path: Path) -> None:
     assert nodes == {
         "Site_1": ("", "1000000000"),
         "AP_A": ("Site_1", "100000000"),
-        # Below a virtual node, and capped by what is above that.
+        # Below a virtual node, and capped by its parent.
         "AP_B": ("Site_1", "1000000000"),
         "Site_2": ("", "500000000"),
     }
@@ -98,7 +98,7 @@ def test_trees_hold_places_and_circuits(make: Make, tmp_path: Path) -> None:
     }
 
 
-def test_what_cannot_be_kept_is_told(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+def test_overbooked_minima_are_reported(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
     assert make() == 0
     said = capsys.readouterr().err
     assert "download: minima of its circuits add up to 124 Mbit/s" in said
@@ -114,7 +114,7 @@ def test_the_pipeline_is_good(
     pipeline = tmp_path / "out" / "shaper.yaml"
     assert run_command(monkeypatch, "check", str(pipeline)) == 0
     text = pipeline.read_text()
-    # Minima do not fit, so the daemon is told that this is known.
+    # The minima do not fit, so the pipeline tells the daemon that this is intended.
     assert text.count("overbook: true") == 2
     devices = DEVICES.replace("62,10,155", "1,1,155")
     assert make(None, devices) == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`batchplane egress`: files in, files out, and schedulers against an ideal computed here."""
+"""`batchplane egress`: files in, files out, and schedulers compared with an ideal computed here."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Run = Callable[..., tuple[int, list[Packet]]]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """`batchplane egress` on these flows and arrivals: exit code and departures."""
+    """Runs `batchplane egress` on these flows and arrivals; returns exit code and departures."""
 
     def run_it(flows: str, arrivals: list[Packet], *words: str) -> tuple[int, list[Packet]]:
         files = _write(tmp_path, flows, arrivals)
@@ -71,7 +71,7 @@ def test_the_link_is_never_idle_nor_faster_and_flows_keep_their_order(
     waiting = defaultdict(deque)
     for ns, flow, size in arrivals:
         waiting[flow].append((ns, size))
-    # A byte per nanosecond: work-conserving, whatever the order.
+    # One byte per nanosecond: work-conserving, whatever the order.
     in_time = sorted(ns for ns, _, _ in arrivals)
     free_ns = 0
     for k, (release_ns, flow, size) in enumerate(rows):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Experiments on trees of subscribers: verdicts of made-up figures, and what holds in virtual time."""
+"""Experiments on trees of subscribers: verdicts on made-up figures, and results in virtual time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_without_namespaces_the_model_alone_is_asked(monkeypatch: pytest.MonkeyP
 
 
 def test_lines_are_held_against_what_queues_promise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No figure of this machine decides here: what passes is made up."""
+    """Independent of this machine: the figures are made up."""
     passed = {
         "tail drop, 1 MB": line.Passed(80, 82, 0.99, 0),
         "codel": line.Passed(5, 9, 0.99, 0),
@@ -76,7 +76,7 @@ def _case(label: str, ratios: dict[str, Any], **ns: float) -> dict[str, Any]:
 
 
 def test_costs_are_held_against_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No figure of this machine decides here: costs are made up."""
+    """Independent of this machine: the costs are made up."""
     reports = {
         "bench_egress_tree": {
             "cases": [

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_experiment.py - cases, kept results, interruption and the command, on the real extension."""
+"""test_experiment.py - cases, kept results, interruption and the command, with the real
+extension."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(autouse=True)
 def no_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The toy pipelines need no daemon's program."""
+    """The toy pipelines need no daemon program."""
     monkeypatch.setenv("BATCHPLANE_DAEMON", str(tmp_path / "none"))
 
 
@@ -52,7 +53,7 @@ def quiet() -> Console:
 
 
 def tree(controller: str = "null", **more: Any) -> Case:
-    """A random split over four leaves, as fast as it goes."""
+    """A random split over four leaves, saturated."""
     params = {"leaves": 4, "saturate": True, "slo": "200us", "age_limit": "1000s"}
     case = Case(
         controller, "tree", controller, params, sets=("idle=hold",), warmup_periods=2, periods=5
@@ -78,10 +79,10 @@ def test_the_bar_counts_what_is_read_and_what_is_run(
     monkeypatch.setattr(store_module, "run_case", run_case)
     cases = [tree("null"), tree("max"), tree("full")]
     counting.run(cases)
-    # All are read before the first is run.
+    # All cases are read before the first one runs.
     assert seen[0] == (3, 6)
     assert bar.tasks[0].completed == bar.tasks[0].total == 6
-    # What was kept counts at once.
+    # Kept results count at once.
     counting.run(cases)
     assert (bar.tasks[0].completed, bar.tasks[0].total) == (12, 12)
     assert len(seen) == 3
@@ -123,7 +124,7 @@ def test_watched_series_follow_the_events(tmp_path: Path) -> None:
         watched_flow="flow_0",
     )
     series = runner(tmp_path).run([case])["fixed(8)"]["series"]
-    # The promise moves at the end of the third period, which stays one period of full length.
+    # The SLO changes at the end of the third period, which keeps its full length.
     assert series["time_ns"] == [i * 10_000_000 for i in range(1, 7)]
     assert series["slo_ns"] == [200_000] * 2 + [90_000] * 4
     assert series["trigger_pkts"][1:] == [8] * 5
@@ -146,7 +147,7 @@ def test_finished_cases_are_not_run_again(tmp_path: Path, monkeypatch: pytest.Mo
     assert (again.store.made, again.store.reused) == (0, 2)
 
 
-def test_what_decides_a_result_decides_its_hash() -> None:
+def test_everything_that_determines_a_result_changes_its_hash() -> None:
     case = tree()
     others = [
         tree(seed=2),
@@ -230,7 +231,7 @@ def test_a_second_interrupt_does_not_end_what_is_told_of_the_first(
     assert "interrupted: 0 runs are kept" in told.file.getvalue()
 
 
-def test_processes_give_what_one_gives_and_their_mistakes_are_told(tmp_path: Path) -> None:
+def test_processes_give_the_same_results_and_report_mistakes(tmp_path: Path) -> None:
     cases = [tree("null"), tree("fixed(8)"), tree("max")]
     assert runner(tmp_path / "two", 2).run(cases) == runner(tmp_path / "one", 1).run(cases)
     with pytest.raises(RunFailed, match=r"^wrong: .*no controller 'maximal'"):
@@ -315,7 +316,7 @@ def test_the_command_writes_data_figures_and_verdicts(
         (("fig2", "--write", "/no/such/page.md"), "there is no folder '/no/such'"),
     ],
 )
-def test_bad_words_are_told_before_anything_runs(
+def test_bad_arguments_are_reported_before_anything_runs(
     words: tuple[str, ...],
     message: str,
     tmp_path: Path,

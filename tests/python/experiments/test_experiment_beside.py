@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_experiment_beside.py - figures 1 and 3, table 1, rates and the curve, on stand-in data."""
+"""test_experiment_beside.py - figures 1 and 3, table 1, rates and the SLO curve, on made-up
+data."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ Answer = Callable[[Case], dict[str, Any]]
 
 
 def play(experiment: Experiment, setup: Setup, answer: Answer) -> Outcome:
-    """The plan with an answer for each case, and its figure drawn."""
+    """Runs the plan with an answer for each case, and draws its figure."""
     plan = experiment.plan(setup)
     cases = next(plan)
     while True:
@@ -54,7 +55,7 @@ def module(kind: str, per_batch: float, per_pkt: float, **more: Any) -> dict[str
 
 @pytest.fixture
 def profile(tmp_path: Path) -> Callable[..., Setup]:
-    """A set-up with a profile of these modules."""
+    """A setup with a profile of these modules."""
 
     def make(*modules: dict[str, Any]) -> Setup:
         path = tmp_path / "profile.json"
@@ -87,7 +88,7 @@ def test_lines_and_batchiness(profile: Callable[..., Setup]) -> None:
     assert [row["batchiness"] for row in outcome.rows] == [0.25, 0.25]
     assert different(outcome) == []
     bent = play(fig3.EXPERIMENT, profile(module("acl", 600, 200, r_squared=0.9)), nothing)
-    assert len(different(bent)) == 3  # all but the batchiness
+    assert len(different(bent)) == 3  # all except the batchiness
     told = play(
         fig3.EXPERIMENT, profile(module("acl", 60, 20, r_squared=0.97, reason="caches")), nothing
     )
@@ -184,14 +185,14 @@ def test_rates_beside_the_original() -> None:
     assert different(outcome) == []
 
 
-def test_slow_or_late_rates_are_told() -> None:
+def test_slow_or_late_rates_are_reported() -> None:
     def slow(case: Case) -> dict[str, Any]:
         if case.controller == "optimal":
             return {**good_rates(case), "rate_pps": 3e6, "violated_ratio": 0.1}
         return good_rates(case)
 
     outcome = play(rates.EXPERIMENT, Setup(is_measured=True), slow)
-    assert len(different(outcome)) == len(outcome.verdicts) - 1  # null is late all the same
+    assert len(different(outcome)) == len(outcome.verdicts) - 1  # null is late anyway
 
 
 def test_robot_control_costs_what_its_slo_was_made_for() -> None:
@@ -210,7 +211,7 @@ def test_the_kind_of_cpu_chooses_what_is_compared() -> None:
 
 
 def curve(case: Case) -> dict[str, Any]:
-    """The faster the later, and each keeps what is above its own delay."""
+    """Longer delays give higher rates, and each controller meets SLOs above its own delay."""
     delays = {"null": 10e3, "max": 60e3, "onoff": 12e3, "feasdir": 12e3, "full": 14e3}
     delay_ns = delays.get(case.controller, 10e3)
     slo_ns = 1e9
@@ -234,7 +235,7 @@ def test_the_curve_goes_down_to_what_null_needs() -> None:
     assert different(outcome) == []
 
 
-def test_a_late_controller_is_no_rival_and_a_late_one_of_ours_is_told() -> None:
+def test_a_late_controller_is_not_compared_and_a_late_one_of_ours_is_reported() -> None:
     def late(case: Case) -> dict[str, Any]:
         found = curve(case)
         if case.controller == "optimal":

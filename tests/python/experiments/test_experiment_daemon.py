@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_experiment_daemon.py - measured runs from stand-in answers of a daemon: no daemon runs."""
+"""test_experiment_daemon.py - measured runs with made-up answers of a daemon: no daemon runs."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ def test_excess_is_the_mean_over_late_periods_of_all_flows() -> None:
     assert found["excess_max_ratio"] == pytest.approx(0.5)
 
 
-def test_counts_that_began_anew_are_taken_whole() -> None:
+def test_counters_that_were_reset_are_taken_whole() -> None:
     first = shown(counts(0, 0, 0, 0), promise("a", quiet_periods=90, period_delay_mean_ns=9e4))
     last = shown(counts(20, 0, 20, 0), promise("a", quiet_periods=20, period_delay_mean_ns=2e4))
     assert kept_promises(first, last)["delay_mean_of_periods_ns"] == pytest.approx(2e4)
 
 
-def test_without_a_quiet_period_nothing_is_said_of_violations() -> None:
+def test_without_a_quiet_period_no_violations_are_reported() -> None:
     first, last = (shown(counts(n, n, 0, 0), promise("a")) for n in (0, 10))
     found = kept_promises(first, last)
     assert found["violated_ratio"] is None
@@ -92,7 +92,7 @@ def test_without_a_quiet_period_nothing_is_said_of_violations() -> None:
 
 
 class Stub:
-    """Answers one period after the other."""
+    """Answers with one period after the other."""
 
     def __init__(self) -> None:
         self.period = 0
@@ -122,7 +122,7 @@ def test_a_watched_run_has_the_columns_of_a_simulated_one() -> None:
         "time_ns": [100, 200, 300],
         "out_pps": [1500.0] * 3,
         "is_violated": [False, True, False],
-        "worst_delay_ns": [30, 21, 90],  # only what is the worst so far is known
+        "worst_delay_ns": [30, 21, 90],  # only a new maximum is known
         "delay_ns": [20, 21, 22],
         "slo_ns": [50_000] * 3,
         "delay_max_ns": [30, 30, 90],
@@ -237,7 +237,7 @@ def test_measured_results_are_kept_apart_and_disturbed_ones_not_at_all(
     assert Runner(Store(tmp_path), 1, bar).run(cases) == simulated
 
 
-def test_what_was_disturbed_is_told(tmp_path: Path) -> None:
+def test_disturbed_runs_are_reported(tmp_path: Path) -> None:
     runner = Runner(Store(tmp_path), 1, make_bar(Console(file=io.StringIO())))
     runner.disturbed += ["a/1", "a/2", "b/1", "b/2"]
     line = disturbed_line(runner)

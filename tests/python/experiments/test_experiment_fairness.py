@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_experiment_fairness.py - shares and waiting: its pipelines, its claims, and a short run."""
+"""test_experiment_fairness.py - the fairness experiment: its pipelines, its claims, and a short
+run."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def found(heavy_pps: float, light_pps: float, dropped: int = 0, **delays: float)
 
 
 def as_the_paper_has_it(case: Case) -> dict[str, Any]:
-    """What run to completion and weighted turns would do if all claims held."""
+    """The results of run to completion and of weighted scheduling if all claims held."""
     part, *_, mode = case.key.split("/")
     if part == "chain":
         return {**found(1e6, 0.0), "rate_pps": 1e6 if mode == "RTC" else 8e5, "flows": {}}
@@ -125,6 +126,6 @@ def test_a_module_of_given_costs_gains_from_batches(
     module = {"kind": "acl", "cost_per_batch_ns": 900.0, "cost_per_pkt_ns": 100.0}
     runner = Runner(Store(tmp_path), 1, make_bar(Console(file=io.StringIO())))
     results = runner.run([fig1._case(module, n, Setup(costs="paper")) for n in (1, 32)])
-    # The line alone would give 1 / 1000 ns and 32 / 4100 ns.
+    # The linear law alone would give 1 / 1000 ns and 32 / 4100 ns.
     assert 0.75e6 < results["acl/1"]["rate_pps"] < 1e6
     assert 5.5e6 < results["acl/32"]["rate_pps"] < 32 / 4100 * 1e9

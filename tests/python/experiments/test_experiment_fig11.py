@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_experiment_fig11.py - the claims of figure 11, against numbers that hold and do not."""
+"""test_experiment_fig11.py - the claims of figure 11, with numbers that meet them and that do
+not."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ def test_each_claim_can_fail() -> None:
         assert verdicts(changed)[position] == "different", (mode, key)
 
 
-def test_the_reason_of_a_broken_promise_is_of_the_worst_case() -> None:
+def test_the_reason_for_a_broken_slo_is_of_the_worst_case() -> None:
     changed = rows()
     worst = [entry for entry in changed if entry["mode"] == "WFQ, explicit"][-1]
     worst |= {"violated_ratio": 0.3, "batch_mean_pkts": 5.0, "rate_pps": 0.98e6}

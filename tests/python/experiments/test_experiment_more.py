@@ -34,12 +34,12 @@ QUICK = Setup(is_quick=True)
 
 @pytest.fixture(autouse=True)
 def no_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Declared flows tell the ways: no daemon's program is needed."""
+    """Declared flows determine the routes: no daemon program is needed."""
     monkeypatch.setenv("BATCHPLANE_DAEMON", str(tmp_path / "none"))
 
 
 def play(experiment: Experiment, setup: Setup, answer: Callable[[Case], dict[str, Any]]) -> Outcome:
-    """The outcome when cases come out as `answer` says."""
+    """The outcome if cases have the results of `answer`."""
     plan = experiment.plan(setup)
     cases = next(plan)
     while True:
@@ -69,18 +69,18 @@ def test_bursts_are_in_a_row_and_turns_are_whole() -> None:
     assert len(columns["time_ns"]) == len(columns["flow"])
 
 
-def test_a_backbone_is_dealt_to_groups_of_about_the_same_weight() -> None:
+def test_a_backbone_is_split_into_groups_of_about_the_same_weight() -> None:
     trace = {"kind": "backbone", "groups": 16, "packets": 30_000}
     columns = columns_of(trace, 1)
     assert len(columns["flow"]) == len(columns["size_bytes"]) == 30_000
     shares = [columns["flow"].count(i) / 30_000 for i in range(16)]
     assert sum(shares) == pytest.approx(1) and max(shares) < 0.35 and min(shares) > 0.01
     runs = 1 + sum(a != b for a, b in zip(columns["flow"], columns["flow"][1:], strict=False))
-    assert 1.05 < 30_000 / runs < 1.6  # of a group in a row: its flows', and others' by chance
+    assert 1.05 < 30_000 / runs < 1.6  # of a group; by chance, flows of one follow each other
     assert columns_of(trace, 1) == columns and columns_of(trace, 2) != columns
 
 
-def test_more_groups_than_flows_are_told() -> None:
+def test_more_groups_than_flows_are_refused() -> None:
     spec = {"generators": [{"name": "load"}], "simulation": {"routes": {"load": [{}, {}]}}}
     with pytest.raises(BadInput, match="'load' has 2 flows, and the trace 3 groups"):
         with_trace(spec, {"kind": "bursts", "groups": 3, "burst": 1}, 1)
@@ -259,7 +259,7 @@ def test_traces_are_for_simulations_and_pipelines_for_where_they_are(
     ]
 
 
-def test_bearers_have_promises_by_number_and_the_last_has_none() -> None:
+def test_bearers_have_slos_by_number_and_the_last_has_none() -> None:
     by_label = {config.label: config for config in CONFIGS}
     assert promises(by_label["MGW(1,4)"], 100) == ("*_0.slo=100ns",)
     assert promises(by_label["MGW(4,4)"], 100) == (
@@ -277,7 +277,7 @@ def test_wfq_is_a_way_to_run_and_no_controller() -> None:
     assert plain.engine == {} and dataclasses.replace(plain, key="x").key == "x"
 
 
-def test_a_trace_is_held_against_even_load_and_wfq_against_full(
+def test_a_trace_is_compared_with_even_load_and_wfq_with_full(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     chosen = [c for c in CONFIGS if c.label in ("GW(16)", "*GW(16)")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_experiment_page.py - the page of results, files that are whole, and what is broken."""
+"""test_experiment_page.py - the page of results, complete files, and damaged ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def told(console: Console) -> str:
 
 
 class Reader(HTMLParser):
-    """Words, tags that are open at the end, and everything that a page would load."""
+    """Words, unclosed tags, and everything that a page would load."""
 
     EMPTY = ("meta", "img", "br", "link")
 
@@ -153,7 +153,7 @@ def test_a_full_disk_is_one_line_and_what_was_kept_stays(
 
 
 @needs_extension
-def test_a_damaged_result_is_told_and_made_again(
+def test_a_damaged_result_is_reported_and_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BATCHPLANE_DAEMON", str(tmp_path / "none"))

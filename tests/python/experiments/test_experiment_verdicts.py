@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_experiment_verdicts.py - claims against numbers, and the page of them."""
+"""test_experiment_verdicts.py - claims compared with numbers, and the page of verdicts."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def row(pipeline: str, controller: str, **more: Any) -> dict[str, Any]:
 def test_claims_of_table2_change_with_the_numbers() -> None:
     names = ("null", "max", "onoff", "full", "optimal", "full, delta 0.2")
     rows = [row("GW(16)", name) for name in names] + [row("RC(16)", name) for name in names]
-    # No buffer at all: nothing that a controller could be judged by.
+    # No buffer at all: nothing to judge a controller by.
     rows += [row("GW(1)", name, batch_mean_pkts=None, violated_ratio=1.0) for name in names]
     by = {(r["pipeline"], r["controller"]): r for r in rows}
     by["GW(16)", "null"].update(batch_mean_pkts=2.5, rate_pps=0.5e6)
@@ -93,7 +93,7 @@ def test_claims_of_table2_change_with_the_numbers() -> None:
     by["GW(16)", "full"].update(violated_ratio=0.1, excess_mean_ratio=0.03, rate_pps=0.6e6)
     by["GW(16)", "optimal"].update(rate_pps=0.5e6, violated_ratio=0.01)
     bad = [v.claim for v in claims(rows) if v.verdict == "different"]
-    assert len(bad) == 7  # all but the null, batch, robot, delta and optimal-to-null claims
+    assert len(bad) == 7  # all except the null, batch, robot, delta and optimal-to-null claims
 
 
 def test_recovery_counts_the_first_late_periods_only() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The multicore paper's experiments in virtual time: what is claimed of them holds."""
+"""The multicore paper's experiments in virtual time: their claims hold."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""PSPAT's experiments in virtual time: what they claim holds, and their loads are what they say."""
+"""PSPAT's experiments in virtual time: their claims hold, and their loads are as described."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_one_budget_over_buffers_and_a_scheduler() -> None:
 
 
 def test_costs_are_held_against_the_slides(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No figure of this machine decides here: costs are made up."""
+    """Independent of this machine: the costs are made up."""
     made_up = {"drr": 19.0, "wf2q_plus": 90.0, "qfq": 60.0, "qfq_plus": 48.0}
     monkeypatch.setattr(algorithms, "costs_ns", lambda name, *_: [made_up[name]] * 4)
     outcome = _outcome(algorithms)
@@ -72,7 +72,7 @@ def test_without_a_scheduler_a_flow_waits_for_the_queues_of_all_others() -> None
     load = Watched(50, 32)
     waits = latencies_pkts("fifo", load, 2000)
     assert len(waits) == 2000
-    # Three packets of each of 32 others, and the watched one's own.
+    # Three packets of each of 32 others, and the watched packet itself.
     assert 90 <= percentile(waits, 0.5) <= 150
 
 
@@ -87,14 +87,14 @@ def test_an_overloaded_scheduler_keeps_a_flow_that_keeps_its_share() -> None:
     verdicts = {verdict.claim: verdict.verdict for verdict in outcome.verdicts}
     assert verdicts.pop("its p99 stays (10 %)") == "different"
     assert set(verdicts.values()) == {"same"}
-    # Without weights the flow waits for all that the others have queued.
+    # Without weights the flow waits for everything that the others have queued.
     p99 = {(row["scheduler"], row["load"]): row["p99_us"] for row in outcome.rows}
     assert p99["fifo", 2] > 20 * p99["qfq", 2]
     assert outcome.draw().axes
 
 
 def test_rates_are_held_against_the_slides(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No figure of this machine decides here: rates are made up."""
+    """Independent of this machine: the rates are made up."""
 
     def made_up(what: FlatOut, _run_ms: int) -> float:
         base = 36.0 if what.discipline == "drr" else 30.0

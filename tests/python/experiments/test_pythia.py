@@ -23,7 +23,7 @@ from batchplane.placement.plant import (
 )
 
 NAMES = [name for name in EXPERIMENTS if name.startswith("pythia_")]
-# What does not hold, and docs/measurements.md says so.
+# Claims that do not hold, as docs/measurements.md says.
 FALSE = {
     "pythia_devices": {"devices that need the least energy a bit for some application"},
 }
@@ -42,7 +42,7 @@ def outcome_of(name: str) -> Outcome:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_claims(name: str) -> None:
-    """Everything here is virtual time: the same on every machine."""
+    """Everything is in virtual time: the same on every machine."""
     outcome = outcome_of(name)
     assert outcome.rows
     different = {v.claim for v in outcome.verdicts if v.verdict == DIFFERENT}
@@ -64,7 +64,7 @@ def test_what_is_offered_is_served_refused_or_lost() -> None:
     for row in course.rows[2:]:
         for app in row["apps"].values():
             known = app["served_pkts"] + app["refused_pkts"] + app["lost_pkts"]
-            # Some are on the way from one period into the next.
+            # Some packets are in flight from one period to the next.
             assert known == pytest.approx(app["offered_pkts"], rel=0.05)
     assert course.sum("refused_pkts", first=2) > 0
 
@@ -76,7 +76,7 @@ def test_more_than_the_capacity_is_not_served() -> None:
     assert solve(two(0.6 * most_pps), LONG_EFFORT)["outcome"]["served"] < 0.999
 
 
-def test_unknown_names_are_told() -> None:
+def test_unknown_names_are_refused() -> None:
     with pytest.raises(BadInput, match="nobody is called"):
         run(two(1.0), "wizard")
     with pytest.raises(KeyError):

@@ -47,7 +47,7 @@ def test_the_tight_flow_overtakes_by_deadline_only() -> None:
 
 @needs_simulator
 def test_an_slo_set_while_it_runs_moves_deadlines() -> None:
-    # Two heavy flows, both unbuffered: the one with less time goes first.
+    # Two heavy flows without buffers: the one with less time left goes first.
     sim = Simulation(
         "heavy_branches", costs="prior", run_order="deadline", sets=["idle=hold"], heavy=2, tight=1
     )
@@ -73,7 +73,7 @@ def test_every_packet_leaves_at_the_end() -> None:
     assert balance["held_pkts"] == balance["dropped_pkts"] == 0
 
 
-def test_an_unknown_run_order_is_told() -> None:
+def test_an_unknown_run_order_is_refused() -> None:
     with pytest.raises(BadInput, match="not a run order"):
         robot("edf")
 
@@ -87,7 +87,7 @@ def test_a_daemon_refuses_what_only_a_simulation_does(tmp_path: Path) -> None:
     problems, _ = daemon_check(load_pipeline(str(file)), DAEMON)
     assert [problem.key for problem in problems] == ["engine.run_order"]
     assert "by deadline only simulations do" in problems[0].message
-    # Its ways through the modules are known all the same.
+    # Its routes are known nevertheless.
     assert Simulation(str(file), costs="prior").run("1ms").rate_pps > 0
 
 
@@ -95,7 +95,7 @@ def test_a_daemon_refuses_what_only_a_simulation_does(tmp_path: Path) -> None:
 
 
 def answer(case: Case, gain: float) -> dict[str, Any]:
-    """Delay grows with the load; by deadline `gain` times slower."""
+    """The delay grows with the load, `gain` times more slowly by deadline."""
     trigger = int(case.params["trigger"])
     max_pps = 1e6 * (trigger + 1)
     wanted_pps = float(case.params.get("rate_pps", max_pps))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fuzzed.py - runs the command line on many changed files, in a process of its own that is ended when one
-of them takes too long or too much memory."""
+"""fuzzed.py - runs the command line on many changed files, in its own process, which is killed if a
+file takes too much time or memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from batchplane.cli.app import main
 
-# Of a processor: what else runs on the machine does not count. The slowest good file takes a second or two.
+# CPU time, so that other programs do not count. The slowest good file takes a second or two.
 MAX_CPU_S = 60
 _MAX_ADDRESSES = 16 << 30
 _TOLD = 3000
@@ -27,18 +27,18 @@ _TOLD = 3000
 
 @dataclass(frozen=True)
 class Format:
-    """A format, as a command reads it."""
+    """A file format, and the command that reads it."""
 
     name: str
     seeds: Sequence[Path]  # good files
     change: Callable[[bytes, random.Random], bytes]
     words: Callable[[Path], Sequence[str]]  # the command for a file
     suffix: str | None = None  # None: the good file's
-    place: Path | None = None  # where the changed file lies
+    place: Path | None = None  # folder of the changed file
 
 
 def wrongs(format_: Format, count: int, folder: Path) -> list[str]:
-    """What is wrong with how the command took `count` changed files; the file stays in `folder`."""
+    """The failures of the command with `count` changed files; their files stay in `folder`."""
     found: list[str] = []
     first = 0
     while first < count:
@@ -59,7 +59,7 @@ def _name(format_: Format, i: int) -> str:
 
 
 def changed_file(format_: Format, i: int, folder: Path) -> Path:
-    """The i-th changed file; the same one in every run."""
+    """The i-th changed file, the same one in every run."""
     rng = random.Random(_name(format_, i))
     seed = format_.seeds[i % len(format_.seeds)]
     suffix = seed.suffix if format_.suffix is None else format_.suffix
@@ -69,7 +69,7 @@ def changed_file(format_: Format, i: int, folder: Path) -> Path:
 
 
 def _in_a_child(format_: Format, numbers: range, folder: Path) -> Iterator[dict[str, str]]:
-    """A line for each file; the last says how the process ended."""
+    """A line for each file; the last one says how the process ended."""
     report = folder / "report.jsonl"
     report.write_text("")
     child = os.fork()
@@ -103,7 +103,7 @@ def _run_all(format_: Format, numbers: range, folder: Path, out: io.TextIOBase) 
 
 
 def _run(words: Sequence[str]) -> str:
-    """Empty when the command ended as it should."""
+    """Empty if the command ended properly."""
     out, err = io.StringIO(), io.StringIO()
     sys.argv = ["batchplane", *words]
     code: object = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mutations.py - seeded changes to a file that once was good: to its text, its words, its bytes, its JSON."""
+"""mutations.py - seeded changes to good files: to their text, words, bytes or JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import random
 import re
 from typing import Any
 
-# What numbers, names and places in files are least prepared for.
+# Values that numbers, names and positions in files are least prepared for.
 WORDS = (
     "", "~", "true", "-1", "0", "1", "1e999", "-1e308", ".nan", ".inf", "4294967296", "65536",
     "18446744073709551616", "9" * 30, "1.5", "0x10", "[]", "{}", "[[]]", "[~]", "{a: 1}",
@@ -33,7 +33,7 @@ def mutated_text(text: str, rng: random.Random) -> str:
 
 
 def mutated_json(text: str, rng: random.Random) -> str:
-    """One to three changes to the tree, or now and then to its text."""
+    """One to three changes to the tree, or sometimes to its text."""
     if rng.random() < 0.2:
         return mutated_text(text, rng)
     tree = json.loads(text)
@@ -43,7 +43,7 @@ def mutated_json(text: str, rng: random.Random) -> str:
 
 
 def mutated_bytes(data: bytes, rng: random.Random) -> bytes:
-    """One to four changes to bytes and words of four."""
+    """One to four changes to bytes and 4-byte words."""
     changed = bytearray(data)
     for _ in range(rng.randint(1, 4)):
         at = rng.randrange(len(changed) + 1)

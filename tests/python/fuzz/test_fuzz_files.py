@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_fuzz_files.py - every format that the command line reads, changed by chance: good, or refused in a line."""
+"""test_fuzz_files.py - every format that the command line reads, mutated: accepted, or rejected in
+one line."""
 
 from __future__ import annotations
 
@@ -86,7 +87,7 @@ def _pipelines() -> list[Path]:
 
 
 def _canonical(folder: Path) -> list[Path]:
-    """One with the lines of its keys, which are most of it; the others without."""
+    """One with the line numbers of its keys, which are most of it; the others without."""
     found = [_written(folder, "whole.json", json.dumps(load_pipeline("tree").pipeline))]
     for name in ("tree", "simple", "router"):
         bare = {**load_pipeline(name).pipeline, "source_map": {}}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_bounds.py - input that would take for ever, or that nothing can hold, ends in a line with the bound."""
+"""test_bounds.py - input that would take for ever, or that no type can represent, ends in a line
+with the bound."""
 
 from __future__ import annotations
 
@@ -73,7 +74,7 @@ def test_numbers_fit_64_bits(number: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["[" * 100_000, "[NaN]", "[Infinity]", "[" + "1" * 5000 + "]", "{", "\x00"]
 )
-def test_json_that_is_none(text: str, tmp_path: Path) -> None:
+def test_invalid_json(text: str, tmp_path: Path) -> None:
     file = tmp_path / "x.json"
     file.write_text(text)
     with pytest.raises(BadInput, match=r"x.json(:1)?: this is not valid JSON"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_check.py - each mistake that check can find, with its line, its key and its remedy."""
+"""test_check.py - each mistake that check can find, with its line, its key and its fix."""
 
 import copy
 import json
@@ -301,7 +301,7 @@ def test_same_path_twice(kinds: Kinds) -> None:
     ]
 
 
-def test_a_broken_module_is_not_told_twice(kinds: Kinds) -> None:
+def test_a_broken_module_is_not_reported_twice(kinds: Kinds) -> None:
     assert found(GOOD.replace("{kind: ttl}", "{trigger: 8}"), kinds) == [
         "p.yaml:3: modules.ttl: 'kind' is missing (add kind: ...; `batchplane modules` lists them)"
     ]
@@ -316,7 +316,7 @@ def test_all_mistakes_at_once_in_file_order(kinds: Kinds) -> None:
     assert [line.split(":")[1] for line in found(text, kinds)] == ["2", "3", "8"]
 
 
-def test_what_a_repeat_makes_again_is_told_once(kinds: Kinds) -> None:
+def test_repeated_mistakes_are_reported_once(kinds: Kinds) -> None:
     text = """\
 modules: {in: {kind: source}, pick: {kind: lookup}}
 connect: [in -> pick]
@@ -441,7 +441,7 @@ connect: [one -> end_one, two -> end_two]
     ],
 )
 def test_each_end_of_a_port_has_one_worker(kinds: Kinds, old: str, new: str, line: str) -> None:
-    """As the daemon says it when it builds the graph; no daemon is asked."""
+    """The same message as the daemon's when it builds the graph, but without a daemon."""
     schema = copy.deepcopy(kinds.schema)
     entry = next(each for each in schema["modules"] if each["kind"] == "port_in")
     schema["modules"].append({**entry, "kind": "port_out", "shape": "terminal", "is_egress": True})

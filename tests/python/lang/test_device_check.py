@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_device_check.py - mistakes in devices, told without a daemon as the daemon tells them."""
+"""test_device_check.py - mistakes in devices: the same messages as the daemon's, without a
+daemon."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def document(**device: Any) -> Document:
 
 
 @pytest.mark.parametrize(("device", "line"), WRONG)
-def test_what_cannot_be_is_told_in_a_line(device: dict[str, Any], line: str) -> None:
+def test_invalid_devices_are_reported_in_a_line(device: dict[str, Any], line: str) -> None:
     (problem,) = device_problems(document(**device))
     assert line in problem.line()
 
@@ -57,7 +58,7 @@ def test_a_simulation_is_refused(device: dict[str, Any]) -> None:
         load_document(document(**device), {}, Kinds())
 
 
-def test_what_can_be_is_not_told() -> None:
+def test_valid_devices_are_not_reported() -> None:
     for kind in DEVICE_PARAMS:
         assert device_problems(document(kind=kind)) == []
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_expand.py - params, repeat and ${} to the canonical form, with the line of every key."""
+"""test_expand.py - from params, repeat and ${} to the canonical form, with the line of every
+key."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_expression.py - the language inside ${...} against Python's own arithmetic."""
+"""test_expression.py - the language inside ${...} compared with Python's own arithmetic."""
 
 import ipaddress
 
@@ -93,7 +93,7 @@ def test_arithmetic_is_pythons(text: str, a: int, b: int) -> None:
         try:
             assert evaluate(text, {"a": a, "b": b}) == expected
         except ExpressionError as error:
-            assert "64 bits" in str(error)  # a value on the way was too large
+            assert "64 bits" in str(error)  # an intermediate value was too large
 
 
 @given(st.text(max_size=40))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_limits.py - a number that Python's models of a pipeline allow the C++ reader allows, and the other
-way round: at both bounds, and one beyond them."""
+"""test_limits.py - Python's models of a pipeline and the C++ reader allow the same numbers: at both
+bounds, and one beyond them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PIPELINE: dict[str, Any] = {
     "version": 1,
     "name": "bounds",
-    # A core of its own, the least queues that hold two batches of one packet.
+    # Its own core, and the smallest queues that hold two batches of one packet.
     "engine": {"batch_pkts": 1, "execution": {"low_watermark_percent": 0}},
     "workers": [{"name": "w"}],
     "ports": {"p": {"kind": "ring", "params": {}}},
@@ -41,7 +41,7 @@ PIPELINE: dict[str, Any] = {
     "generators": [{"name": "g", "port": "p", "params": {}}],
     "controller": {"name": "full"},
 }
-# Each model: where one stands in the pipeline, and what its other fields need.
+# For each model: its place in the pipeline, and the other fields that it needs.
 PLACES: list[tuple[type[BaseModel], tuple[Any, ...], dict[str, Any]]] = [
     (EngineModel, ("engine",), {}),
     (ExecutionModel, ("engine", "execution"), {}),
@@ -55,7 +55,7 @@ PLACES: list[tuple[type[BaseModel], tuple[Any, ...], dict[str, Any]]] = [
 
 
 def rules_of(field: dict[str, Any]) -> dict[str, Any]:
-    """Of a field that may be left out too, those where it is not."""
+    """The rules for an integer, also if the field is optional."""
     options = [field, *field.get("anyOf", [])]
     return next((each for each in options if each.get("type") == "integer"), {})
 
@@ -78,7 +78,7 @@ def is_read_by_python(model: type[BaseModel], others: dict[str, Any], name: str,
 
 
 def is_read_by_cpp(place: tuple[Any, ...], name: str, n: int) -> bool:
-    """Whether no mistake is told of that number's range; what else is odd is not asked."""
+    """Whether no mistake about that number's range is reported; other mistakes do not matter."""
     pipeline = copy.deepcopy(PIPELINE)
     at: Any = pipeline
     for key in place:
@@ -106,8 +106,8 @@ def test_both_read_the_same_numbers(
     for n, is_allowed in ((least, True), (most, True), (least - 1, False), (most + 1, False)):
         assert is_read_by_python(model, others, name, n) == is_allowed, n
         if n == -1 and name == "core":
-            continue  # documents say so for a core that is not given
-        if n < 2**63:  # what Python hands over is never longer
+            continue  # documents use it for a core that is not given
+        if n < 2**63:  # Python never passes longer ones
             assert is_read_by_cpp(place, name, n) == is_allowed, n
 
 

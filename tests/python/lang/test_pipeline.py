@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_pipeline.py - the Python builder gives what the YAML gives, and files of any kind load and save."""
+"""test_pipeline.py - the Python builder and the YAML give the same result, and all kinds of files
+load and save."""
 
 from __future__ import annotations
 
@@ -76,7 +77,7 @@ def test_builder_knows_its_lines() -> None:
     assert places["edges[2]"] == f"{__file__}:{first + 8}"
 
 
-def test_builder_refuses_doubles_and_bad_durations() -> None:
+def test_builder_refuses_duplicates_and_bad_durations() -> None:
     p = Pipeline("x")
     p.module("a", "ttl")
     with pytest.raises(BadInput, match="'a' exists already"):
@@ -114,7 +115,7 @@ def test_any_parameters_survive_saving(params: dict[str, Any]) -> None:
             else parse_duration_ns(value) is not None
         )
 
-    if not has_duration(params):  # a text that is a duration becomes one
+    if not has_duration(params):  # text that is a duration becomes a number
         pipeline = {
             "version": 1,
             "name": "p",

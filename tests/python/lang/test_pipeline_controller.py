@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_pipeline_controller.py - the controller that a pipeline names: read, refused, written, given its costs, simulated."""
+"""test_pipeline_controller.py - a pipeline's own controller: read, rejected, written, given its
+costs, simulated."""
 
 from __future__ import annotations
 
@@ -69,9 +70,7 @@ def test_a_controller_is_read_and_written_as_it_was(tmp_path: Path) -> None:
         ("steady.py", "run with --controller steady.py"),
     ],
 )
-def test_what_is_wrong_with_a_controller_is_told(
-    tmp_path: Path, controller: str, told: str
-) -> None:
+def test_mistakes_in_a_controller_are_reported(tmp_path: Path, controller: str, told: str) -> None:
     lines = [problem.line() for problem in load_pipeline(written(tmp_path, controller)).problems]
     assert lines and told in lines[0] and "demo.yaml:2" in lines[0], lines
 
@@ -97,7 +96,7 @@ def test_its_controller_gets_its_costs(tmp_path: Path) -> None:
     assert rest.words() == ["all.slo=2ms"], "nothing of the controller is left to be set"
 
 
-def test_words_of_the_command_line_come_first(tmp_path: Path) -> None:
+def test_the_command_line_takes_precedence(tmp_path: Path) -> None:
     wanted = ControlOptions(period="20ms", costs="prior")
     pipeline, rest = controlled(pipeline_of(tmp_path, FULL), wanted)
     own = pipeline["controller"]

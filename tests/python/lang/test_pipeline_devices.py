@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_pipeline_devices.py - modules on devices, and who places them, as people write it."""
+"""test_pipeline_devices.py - the notation for modules on devices and for placement."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_policy_alone_will_do(kinds: Kinds) -> None:
         ("{on: [gpu], batch: 3}", "unknown key 'batch'"),
     ],
 )
-def test_what_cannot_be(kinds: Kinds, written: str, message: str) -> None:
+def test_invalid_devices(kinds: Kinds, written: str, message: str) -> None:
     problems = load(TEXT.replace("DEVICE", written), kinds).problems
     assert any(message in problem.line() for problem in problems), problems
 
@@ -113,12 +113,13 @@ def test_a_simulated_device_like_one_that_was_measured(kinds: Kinds) -> None:
     own_laws = {"ttl": {"batch_ns": 20_000, "pkt_ns": 5}}
     p.device("gpu", "simulated", like="h200", idle_w=7, laws=own_laws)
     assert p.to_json()["devices"]["gpu"]["params"] == params
-    for like in ("h20", "200"):
+    for like, fix in (("h20", "did you mean 'h200'?"), ("gtx", "one of: h200")):
         # Its laws are those of another then, so that nobody misses them as well.
         document = load(text.replace("h200", like).replace(laws, ""), kinds)
         (problem,) = document.problems
-        assert problem.line().startswith(
+        assert problem.line() == (
             f"p.yaml:4: devices.gpu.like: no profile of a device '{like}' comes with this program"
+            f" ({fix})"
         )
         params = document.pipeline["devices"]["gpu"]["params"]
         assert params["laws"] and "like" not in params

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_schema.py - the editors' schema accepts what the loader accepts, by a small validator of its own."""
+"""test_schema.py - the editors' schema accepts what the loader accepts, by its own small
+validator."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _TYPES: dict[str, Any] = {
 
 
 def violations(schema: Any, value: Any, top: dict[str, Any], path: str = "") -> list[str]:
-    """The part of JSON schema that editor_schema uses."""
+    """Validates the part of JSON schema that editor_schema uses."""
     if schema is True or schema == {}:
         return []
     if "$ref" in schema:
@@ -81,7 +82,7 @@ def _object_violations(
 
 
 def plain_yaml(text: str) -> Any:
-    """YAML with ${...} kept as text, and only what YAML 1.2 calls a number or a boolean."""
+    """YAML with ${...} kept as text; only YAML 1.2 numbers and booleans are converted."""
     hidden = str.maketrans("{},:", "\ue000\ue001\ue002\ue003")
     quoted = re.sub(r"\$\{[^}]*\}", lambda match: match[0].translate(hidden), text)
     return _restored(yaml.load(quoted, Loader=yaml.BaseLoader))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_yaml_loader.py - lines, types, templates in flow style, and what is no YAML."""
+"""test_yaml_loader.py - lines, types, templates in flow style, and invalid YAML."""
 
 import pytest
 from hypothesis import given

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_all_pipelines.py - every pipeline of the tree plans and simulates as it stands, real ports too."""
+"""test_all_pipelines.py - every pipeline of the tree plans and simulates unchanged, also with real
+ports."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from batchplane.commands.plan import PlanOptions, make_report
 from batchplane.commands.simulate import SimulateOptions, simulate
 
 PIPELINES = Path(__file__).parents[3] / "pipelines"
-# Without a file of keys: those that anybody can work out.
+# Test keys instead of a key file.
 PARAMS = {"vpn_gateway": ["test_keys=true"]}
 ON_REAL_PORTS = {"bng", "home_gateway", "mobile_gateway", "router", "router6", "vpn_gateway"}
 
@@ -33,7 +34,8 @@ def name_of(path: Path) -> str:
 
 @pytest.mark.parametrize("path", sorted(PIPELINES.glob("*.yaml")), ids=name_of)
 def test_plans_and_simulates(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With default arguments: traffic flows to the end of flows, and every packet is accounted for."""
+    """With default arguments: traffic reaches the end of flows, and every packet is accounted
+    for."""
     params = PARAMS.get(path.stem, [])
     report = make_report(path.stem, params, PlanOptions())
     assert report.plan["rate_pps"] > 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_plan.py - `batchplane plan`: what it says, in text, JSON and a picture, and what it refuses."""
+"""test_plan.py - `batchplane plan`: its output in text, JSON and a figure, and what it rejects."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ connect:
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The pipeline as a file, on a machine that has no daemon and has measured nothing."""
+    """The pipeline as a file, on a machine without a daemon and without profiles."""
     monkeypatch.setenv("BATCHPLANE_DAEMON", str(tmp_path / "none"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     path = tmp_path / "four.yaml"
@@ -105,7 +105,7 @@ def test_json_holds_all_of_it(
     assert not any(row["late_share"] or row["is_broken"] for row in plan["flows"])
     triggers = [row["trigger_pkts"] for row in plan["modules"] if row["is_controlled"]]
     assert len(triggers) == 4 and all(8 < trigger <= 32 for trigger in triggers)
-    # Full batches keep this SLO: another microsecond buys nothing, and a fifth less costs them.
+    # Full batches meet this SLO: another microsecond gains nothing, and a fifth less loses them.
     assert all(row["multiplier_pps_per_us"] == 0 for row in plan["flows"])
     factors = {row["slo_factor"]: row["rate_pps"] for row in plan["other_slos"]}
     assert factors[0.8] < plan["rate_pps"] == pytest.approx(factors[1.25], rel=0.01)
@@ -139,7 +139,7 @@ def test_knobs_stand_for_a_pipeline(
     light, light_null = rate("--batchiness", "0.1")
     heavy, heavy_null = rate("--batchiness", "0.7")
     bursty, bursty_null = rate("--batchiness", "0.1", "--burst", "8")
-    # The more of a batch's cost is shared, the more buffers buy; the less where traffic is bursty.
+    # Buffers gain more if more of the cost is per batch, and less if traffic is bursty.
     assert light / light_null > 2 > heavy / heavy_null
     assert bursty / bursty_null < 0.8 * light / light_null
     code, out, _ = run(monkeypatch, capsys, "--branches", "16", "--slo", "200us")
@@ -164,7 +164,7 @@ def test_a_picture(
     assert path.read_text().count("<path") > 20
 
 
-def test_an_slo_that_cannot_be_kept_is_told_with_its_term_and_a_way_out(
+def test_an_slo_that_cannot_be_met_is_reported_with_its_term_and_a_remedy(
     file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, out, err = run(monkeypatch, capsys, file, "--slo", "12us")
@@ -269,5 +269,5 @@ def test_one_branch_of_each_kind_of_splitter() -> None:
         )
         rows = {row["module"]: row for row in less["modules"]}
         assert rows[branch.first]["share"] == 0
-        # Nothing is lost: what the branch would have got goes elsewhere.
+        # No packets vanish: the branch's share goes to the other branches.
         assert rows[branch.splitter]["share"] == pytest.approx(1, abs=1e-6)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plans against the simulator: random pipelines under SLOs from a third to twice of what full
-batches need. A plan is held against one long run under its triggers and age limits.
+"""Plans compared with the simulator: random pipelines under SLOs from a third to twice of what full
+batches need. Each plan is compared with one long run with its triggers and age limits.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ pytestmark = pytest.mark.skipif(
     reason="NOT RUN: the extension is not built: tools/build.sh run native",
 )
 
-# What a plan says of its own triggers and age limits, against one long run under them.
+# Error of a plan for its own triggers and age limits, compared with one long run with them.
 WITHIN = 0.01
 MEDIAN_WITHIN = 0.002
-MAX_WRONG = 0.005  # of pipelines: one in 200 may drift for longer than a plan looks
+MAX_WRONG = 0.005  # of pipelines: one in 200 may drift for longer than a plan covers
 LONG_PKTS = 2_000_000
-WARM_UP = 0.1  # of a long run, before what counts
-# `optimal` on its own way there may come to rest at another point of the same pipeline.
+WARM_UP = 0.1  # of a long run; the rest counts
+# `optimal` may converge to another point of the same pipeline.
 THERE_WITHIN = 0.05
 MAX_ELSEWHERE = 0.05  # of pipelines
 PERIOD_PKTS = 22_400  # as long as the planner's own
-PERIODS = 50  # of them the second half counts
+PERIODS = 50  # the second half counts
 FEW, MANY = 15, 200
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A plan and what the simulator makes of the same pipeline."""
+    """A plan, and the simulator's results for the same pipeline."""
 
     seed: int
     plan: dict[str, Any]
-    held_pps: float  # under what the plan sets
-    optimal_pps: float  # where `optimal` comes to rest
+    held_pps: float  # with the plan's settings
+    optimal_pps: float  # once `optimal` has converged
 
     @property
     def error(self) -> float:
@@ -60,7 +60,7 @@ class Checked:
 
 
 def slos_for(seed: int, full: dict[str, Any]) -> dict[str, int]:
-    """Parts of what each flow's packets take with full batches, or one SLO for all."""
+    """Multiples of each flow's delay with full batches, or one SLO for all."""
     rng = random.Random(seed + 1000)
     factor = rng.choice((0.3, 0.5, 0.7, 0.9, 1.2, 2.0))
     slo_ns = {row["flow"]: max(1, int(factor * row["delay_ns"])) for row in full["flows"]}
@@ -73,7 +73,7 @@ def slos_for(seed: int, full: dict[str, Any]) -> dict[str, int]:
 def simulated_pps(
     spec: dict[str, Any], controller: str, slo_ns: dict[str, int], period_ns: int, periods: int
 ) -> float:
-    """The rate of a saturated run, second half."""
+    """The rate of the second half of a saturated run."""
     spec = copy.deepcopy(spec)
     for flow in spec["flows"]:
         flow["delay_slo_ns"] = slo_ns.get(flow["name"], 0)
@@ -92,7 +92,7 @@ def simulated_pps(
 def held_pps(
     spec: dict[str, Any], plan: dict[str, Any], slo_ns: dict[str, int], pkts: int = LONG_PKTS
 ) -> float:
-    """The rate of one long saturated run under the triggers and age limits of the plan."""
+    """The rate of one long saturated run with the triggers and age limits of the plan."""
     spec = copy.deepcopy(spec)
     for flow in spec["flows"]:
         flow["delay_slo_ns"] = slo_ns.get(flow["name"], 0)
@@ -126,7 +126,7 @@ def check(seed: int) -> Checked:
 
 
 def assert_close(checked: list[Checked]) -> None:
-    """Plans within 1 % of their long runs; hardly one where `optimal` does not come."""
+    """Plans within 1 % of their long runs; hardly one to which `optimal` does not converge."""
     wrong = [f"seed {one.seed}: {one.error:+.2%}" for one in checked if abs(one.error) > WITHIN]
     assert len(wrong) <= MAX_WRONG * len(checked), wrong
     assert statistics.median(abs(one.error) for one in checked) <= MEDIAN_WITHIN
@@ -171,7 +171,7 @@ def _has_daemon() -> bool:
     return True
 
 
-# The daemon's program says which way each generator's packets take.
+# The daemon program determines the routes of each generator's packets.
 @pytest.mark.skipif(
     not _has_daemon(), reason="NOT RUN: tools/build.sh run batchplaned has not been run"
 )
@@ -202,8 +202,8 @@ def test_knobs_with_trains() -> None:
     inputs, _ = knob_inputs(Knobs(branches=16, batchiness=0.3, burst=3.0))
     slo_ns = {flow["name"]: 80_000 for flow in inputs.document.pipeline["flows"]}
     plan = make_planner(inputs.spec).plan({"slo_ns": slo_ns})
-    # Many times as much as is taken: what finds no room is lost. Periods that bring each flow more
-    # than a thousand packets: of few, trains make too many late by chance.
+    # Many times more packets than the worker takes: the rest is lost. Periods with more than a
+    # thousand packets of each flow: with fewer, trains make too many late by chance.
     period_ns, periods = 5_000_000, 18
     flows = train_of_flows(16, 3.0, period_ns * periods // 20)
     trace = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_plan_devices.py - sets of devices, beside every plan that there is on a grid, and the command."""
+"""test_plan_devices.py - sets of devices compared with every plan on a grid, and the command."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NAMES = ("inline", "cpu", "gpu")
 
 
 def case_of(feed: BatchLaw = FREE) -> DeviceCase:
-    """Two modules, the worker, a thread and a card that is not here."""
+    """Two modules, the worker, a thread and a simulated card."""
     apps = [
         PlacedApp("dpi", "dpi", 400_000, 500, 400_000, 800_000, NAMES, 1024),
         PlacedApp("md5", "digest", 300_000, 500, 300_000, 600_000, NAMES, 1024),
@@ -59,14 +59,14 @@ def case_of(feed: BatchLaw = FREE) -> DeviceCase:
 
 
 def score(outcome: dict[str, Any]) -> float:
-    """As score() of src/placement: what is not served first."""
+    """The same score as score() of src/placement: unserved packets count most."""
     return float("inf") if not outcome["is_feasible"] else (
         1e4 * (1 - outcome["served"]) + outcome["cost"]
     )  # fmt: skip
 
 
 def grid(problem: dict[str, Any]) -> float:
-    """The best of all plans where each module is on one device, or on none."""
+    """The best of all plans in which each module is on one device, or on none."""
     ways: list[list[dict[str, Any]]] = [
         [{}] + [{d: {"share": 1.0, "batch_pkts": b}} for d in app["laws"] for b in BATCHES]
         for app in problem["apps"].values()
@@ -102,7 +102,7 @@ def test_a_set_carries_what_a_grid_finds_possible_and_no_more() -> None:
     assert not is_bound
     scale = pps / offered_pps(case)
     assert grid(case.problem(("cpu",), "throughput", scale * 1.02)) > 1e2, "something is refused"
-    # The search may use what lies between the sizes of the grid, and must not lose more than 1 %.
+    # The search may use batch sizes between those of the grid, and must not lose more than 1 %.
     assert grid(case.problem(("cpu",), "throughput", scale * 0.97)) <= len(case.apps)
 
 
@@ -112,7 +112,7 @@ def test_the_worker_that_hands_over_ends_what_a_card_carries() -> None:
     free, is_free_bound = carried(case_of(), ("gpu",), solve)
     fed, is_bound = carried(case_of(BatchLaw(0, 200, 0)), ("gpu",), solve)
     assert not is_free_bound and is_bound
-    # 200 ns a packet: 90 % of a second.
+    # 200 ns per packet: 90 % of a second.
     assert fed == pytest.approx(0.9 / 200e-9, rel=0.01) and fed < free
 
 
@@ -131,7 +131,7 @@ def test_a_card_buys_what_lies_between_the_sets() -> None:
 
 
 def profile(**more: Any) -> dict[str, Any]:
-    """Of a machine: a digest costs 111 ns a packet on a thread, and is slowed beside another."""
+    """A profile: a digest costs 111 ns per packet on a thread, and is slowed next to another."""
     law = {"batch_ns": 500.0, "pkt_ns": 111.0, "byte_ns": 0.0}
     feed = {"batch_ns": 100.0, "pkt_ns": 7.0, "byte_ns": 0.0}
     rows = [
@@ -166,7 +166,7 @@ PIPELINE: dict[str, Any] = {
 }
 
 
-def test_a_pipeline_becomes_a_question() -> None:
+def test_a_pipeline_becomes_a_placement_problem() -> None:
     shares = {"a": 1.0, "b": 0.5}
     sizes = {"a": 300.0, "b": 400.0}
     case, told = make_case(
@@ -175,7 +175,7 @@ def test_a_pipeline_becomes_a_question() -> None:
     )  # fmt: skip
     a, b = case.apps
     assert (a.rate_pps, b.rate_pps, b.pkt_bytes) == (1e6, 5e5, 400.0)
-    # Half of the SLO, over two modules on the way.
+    # Half of the SLO, for two modules on the path.
     assert (a.budget_ns, a.slo_ns, a.max_batch_pkts, b.max_batch_pkts) == (2e5, 8e5, 256, 512)
     assert case.laws["a", "cpu"].law.pkt_ns == 111 and case.laws["a", "cpu"].feed.pkt_ns == 7
     assert case.laws["a", "card"].law == BatchLaw(9000.0)
@@ -183,7 +183,7 @@ def test_a_pipeline_becomes_a_question() -> None:
     assert case.laws["a", "card"].feed.pkt_ns == 7, "fed as a thread is"
     assert told == ["b on box: nobody has measured it, left out"]
     assert [row["factor"] for row in case.beside] == [1.4]
-    # The worker may give half of its time to modules, and is never busier than 90 %.
+    # The worker may spend half of its time on modules, and is never busier than 90 %.
     assert case.problem(["inline"], "power")["apps"]["a"]["laws"]["inline"]["pkt_ns"] == (
         pytest.approx(111 * 0.9 / 0.5)
     )
@@ -223,13 +223,13 @@ def test_the_command_tells_sets_and_what_a_card_buys(
         {"laws": [{**profile()["laws"][0], "feed": 5}]},
     ],
 )  # fmt: skip
-def test_a_profile_that_is_not_whole_is_told(edit: dict[str, Any]) -> None:
+def test_an_incomplete_profile_is_reported(edit: dict[str, Any]) -> None:
     with pytest.raises(BadInput, match="profile of devices"):
         device_profile_from({**profile(), **edit})
 
 
 @needs_daemon_and_extension
-def test_a_saved_profile_of_elsewhere_is_one_line(
+def test_a_saved_profile_of_another_machine_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

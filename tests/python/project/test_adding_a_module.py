@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_adding_a_module.py - a new module touches its family's folder only: all that runs modules finds it there.
+"""test_adding_a_module.py - a new module only touches its family's folder: everything that runs
+modules finds it there.
 
-The new module is a copy of ttl and of what stands beside it, under another name, in a copy of the tree.
+The new module is a copy of ttl and its files under another name, in a copy of the tree.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.so", "e2e", "corpus", ".*_ca
 
 
 def renamed(text: str, suffix: str) -> str:
-    """The text of the model's file, of a module that is called NEW."""
+    """The text of the model's file, rewritten for a module called NEW."""
     if suffix == ".yaml":
         return re.sub(rf"\b{MODEL}\b", NEW, text)
     text = re.sub(rf'"{MODEL}(["_,])', rf'"{NEW}\1', text)  # the kind, a drop reason, a label
     text = re.sub(rf"\b{MODEL}(_\w+)?\.cc\b", rf"{NEW}\1.cc", text)
-    # Files of a folder are compiled as one, so constants and functions have names of their own, too.
+    # Files of a folder are compiled as one, so constants and functions need unique names too.
     text = re.sub(rf"\b(add|expect_lower)_{MODEL}", rf"\1_{NEW}", text)
     text = re.sub(rf"\bk{MODEL.title()}(?=[A-Z]|\b)", f"k{NEW.title()}", text)
     return re.sub(rf"\b{MODEL.title()}\b", NEW.title(), text)
@@ -72,13 +73,13 @@ def run(tree: Path, *words: str | Path, is_good: bool = True) -> str:
 
 @pytest.fixture(scope="module")
 def before(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """What the copy was before the module came."""
+    """The copy before the module was added."""
     return files_of(copy_tree(tmp_path_factory.mktemp("before") / "tree"))
 
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The copy with the module and, as `make golden-update` makes it, its golden case."""
+    """The copy with the module and its golden case, made as `make golden-update` does."""
     tree = copy_tree(tmp_path_factory.mktemp("adding") / "tree")
     add_module(tree)
     run(tree, sys.executable, "tests/golden/make.py")
@@ -120,7 +121,7 @@ def test_profile_finds_its_setup(tree: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 class forgotten:  # noqa: N801 - reads as a word
-    """Set-ups are read anew inside, and again behind."""
+    """Reads the setups again inside, and once more afterwards."""
 
     def __enter__(self) -> None:
         for cached in (setups.files, setups.setups, setups.kinds_without):
@@ -132,7 +133,7 @@ class forgotten:  # noqa: N801 - reads as a word
 
 @pytest.fixture(scope="module")
 def units(tree: Path) -> Iterator[dict[str, set[str]]]:
-    """Which targets a file of the new module is compiled for."""
+    """The targets for which each file of the new module is compiled."""
     build = tree / "build-configured"
     run(tree, "cmake", "-S", ".", "-B", build, "-G", "Ninja", "-DBATCHPLANE_DPDK=OFF", "-DBATCHPLANE_BENCH=OFF", "-DBATCHPLANE_UNITY=OFF")  # fmt: skip
     found: dict[str, set[str]] = {}
@@ -154,7 +155,7 @@ def test_the_build_compiles_it_where_it_belongs(units: dict[str, set[str]]) -> N
 
 
 def test_the_page_shows_the_model_as_it_is() -> None:
-    """Each block of code in the page that tells how to add a module stands in one of ttl's files."""
+    """Each code block of the page about adding a module is also in one of ttl's files."""
     page = (TREE / "docs" / "adding-a-module.md").read_text(encoding="utf-8")
     texts = [(TREE / FAMILY / f"{MODEL}{part}").read_text(encoding="utf-8") for part in PARTS]
     blocks = re.findall(r"^```(?:cpp|python|yaml)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)

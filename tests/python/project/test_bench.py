@@ -118,7 +118,7 @@ def test_the_hop_becomes_part_of_the_cost_table() -> None:
 
 
 def test_comparison_pairs_the_rounds() -> None:
-    # The machine gets slower from round to round, both sides alike; the new tree takes 10 % more.
+    # The machine gets slower from round to round, for both sides; the new tree takes 10 % more.
     rounds = []
     for i in range(12):
         speed = 1 + 0.1 * i
@@ -170,7 +170,7 @@ def test_every_benchmark_program_is_run() -> None:
     assert {b.name for b in run.BENCHMARKS} == sources
 
 
-def test_a_missing_program_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_program_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run.run_one(run.BENCHMARKS[0], tmp_path, tmp_path, True) is None
     assert "bench_l2l3 is missing" in capsys.readouterr().out
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_build_progress.py - what a build shows of itself, in virtual time."""
+"""test_build_progress.py - the displayed progress of a build, in virtual time."""
 
 import subprocess
 import sys

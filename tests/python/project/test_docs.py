@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_docs.py - files, identifiers and commands that documents name are there."""
+"""test_docs.py - files, identifiers and commands that documents name exist."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ THIS = str(Path(__file__).resolve().relative_to(TREE))
 DOCUMENTS = [TREE / "README.md", TREE / "CONTRIBUTING.md", *sorted((TREE / "docs").glob("*.md"))]
 FOLDERS = "src|tools|tests|bench|docs|pipelines|python"
 CODE_FILE = r"[\w./-]+\.(?:h|cc|inl)\b"
-# What a command makes there is not in the tree.
+# Output of commands, which is not in the tree.
 MADE = ("bench/out/",)
-# DPDK's and the standard library's, and how names are written.
+# Names of DPDK and the standard library, and names of naming styles.
 FOREIGN = re.compile(r"^(?:rte_\w+|kPascalCase|snake_case)$|^std::")
 
 
@@ -45,7 +45,7 @@ def sources() -> dict[str, str]:
 
 
 def code_of(text: str) -> list[str]:
-    """Code spans and the lines of code blocks, without remarks."""
+    """Code spans and the lines of code blocks, without comments."""
     fenced = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
     plain = fenced.sub("", text)
     blocks = re.findall(r"^    +(\S.*)$", text, re.MULTILINE)
@@ -99,7 +99,7 @@ def is_member(owner: str, member: str) -> bool:
 
 @cache
 def all_words() -> frozenset[str]:
-    """What the tree's own files write, documents aside."""
+    """All words in the tree's own files, except documents."""
     texts = [*sources().values()]
     for name in tracked():
         if name.endswith((".py", ".yaml", ".sh", ".txt", ".json")) and name != THIS:
@@ -129,7 +129,7 @@ def wrong_identifiers(text: str) -> list[str]:
 
 
 def command_words(words: str, program: str) -> list[list[str]]:
-    """What stands behind the program's name, once for each time that it is called."""
+    """The arguments after the program's name, once for each call."""
     try:
         parts = shlex.split(words)
     except ValueError:
@@ -193,7 +193,7 @@ def wrong_make_words(text: str) -> list[str]:
 
 
 def wrong_programs(text: str) -> list[str]:
-    """Steps of run_tests.sh, and what is built: benchmarks and tests."""
+    """Steps of run_tests.sh, and built programs: benchmarks and tests."""
     steps = (TREE / "tools" / "run_tests.sh").read_text(encoding="utf-8")
     wrong = []
     for code in code_of(text):
@@ -221,7 +221,7 @@ CHECKS = [
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_what_a_document_names_is_there(document: Path) -> None:
+def test_names_in_documents_exist(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
     assert [name for check in CHECKS for name in check(text)] == []
 
@@ -268,5 +268,5 @@ def test_comments_name_files_that_are_there() -> None:
         ("`build/test_nothing`", "test_nothing"),
     ],
 )
-def test_a_name_of_nothing_is_found(text: str, bad: str) -> None:
+def test_a_name_that_does_not_exist_is_found(text: str, bad: str) -> None:
     assert [name for check in CHECKS for name in check(text)] == [bad]

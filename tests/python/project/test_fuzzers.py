@@ -20,7 +20,7 @@ def run(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_each_target_gets_its_corpus(tmp_path: Path) -> None:
-    """Stand-ins for the targets say which folders they were given."""
+    """Fake targets print the folders that they get."""
     programs = tmp_path / "tests" / "fuzz"
     programs.mkdir(parents=True)
     for name in TARGETS:
@@ -38,7 +38,7 @@ def test_each_target_gets_its_corpus(tmp_path: Path) -> None:
         assert f"{programs / name} {seeds}" in done.stdout
 
 
-def test_a_folder_without_targets_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_targets_is_reported(tmp_path: Path) -> None:
     done = run(tmp_path)
     assert done.returncode == 1
     assert "no targets in" in done.stderr

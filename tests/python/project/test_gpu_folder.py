@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_gpu_folder.py - the folder for machines with a GPU: nothing of anybody else's is lost for it."""
+"""test_gpu_folder.py - the folder for machines with a GPU: no file of anybody else is lost."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_hardening.py - what was built has its guards: of stack and copies, of its tables of functions, of addresses."""
+"""test_hardening.py - built programs are hardened: stack, copies, function tables, addresses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_what_is_built_is_guarded(part: str) -> None:
     assert "DYN" in header, "it is not position-independent"
     assert "GNU_RELRO" in segments
     assert re.search(r"GNU_STACK.* RW +0x", segments), "the stack can be executed"
-    # Full: the table of functions is filled before it becomes read-only.
+    # Full RELRO: the function table is filled before it becomes read-only.
     assert re.search(r"FLAGS.*\b(BIND_NOW|NOW)\b", dynamic)
     assert "__stack_chk_fail" in symbols
     assert re.search(r"__\w+_chk\b", symbols.replace("__stack_chk", "")), "no copy is checked"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_layers.py - the layer check finds what it must, and leaves alone what is right."""
+"""test_layers.py - the layer check finds violations, and accepts correct code."""
 
 import importlib.util
 import sys
@@ -20,7 +20,7 @@ def load_tool(name: str) -> ModuleType:
     return module
 
 
-sys.path.insert(0, str(TREE / "tools"))  # as for a script that stands there
+sys.path.insert(0, str(TREE / "tools"))  # as for a script in that folder
 python_layers = load_tool("python_layers")
 check_layers = load_tool("check_layers")
 lint_sizes = load_tool("lint_sizes")

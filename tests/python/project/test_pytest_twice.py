@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_pytest_twice.py - a test that fails is repeated by itself: good, unsteady, or failed twice."""
+"""test_pytest_twice.py - a failed test is repeated by itself: good, unsteady, or failed twice."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 TOOLS = Path(__file__).resolve().parents[3] / "tools"
 
-# Each run of a test leaves a line behind; `n` tells whether it is the first.
+# Each run of a test leaves a line; `n` says whether it is the first.
 HEAD = """
 from pathlib import Path
 import pytest
@@ -37,7 +37,7 @@ MANY = "@pytest.mark.parametrize('i', range(11))\ndef test_many(i):\n    assert 
 
 
 class Ran:
-    """How the tests of a folder went."""
+    """The results of the tests of a folder."""
 
     def __init__(self, folder: Path, *tests: str, is_long: bool = False) -> None:
         self.folder = folder / "tests"
@@ -63,7 +63,7 @@ class Ran:
 
     @property
     def closing_lines(self) -> list[str]:
-        """What the summary of all steps has of it."""
+        """The lines about it in the summary of all steps."""
         words = ["bash", "-c", 'source "$1"; closing_lines "$2"', "bash"]
         done = subprocess.run(
             [*words, str(TOOLS / "run_tests.sh"), str(self.log)],
@@ -87,7 +87,7 @@ def test_nothing_is_repeated_where_all_is_good(tmp_path: Path) -> None:
 def test_what_passes_by_itself_is_unsteady(
     tmp_path: Path, is_long: bool, test: str, name: str
 ) -> None:
-    """Told with both logs; it fails the long run only. What was good is not run again."""
+    """Reported with both logs; it fails only the long run. Good tests are not run again."""
     ran = Ran(tmp_path, test, GOOD, is_long=is_long)
     assert ran.code == int(is_long), ran.out
     assert (ran.runs(name), ran.runs("good")) == (2, 1)

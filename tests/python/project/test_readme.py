@@ -25,7 +25,7 @@ CODE = [
 ]
 MAKE = [words for words in CODE if words.startswith("make ")]
 BATCHPLANE = [words for words in CODE if words.startswith(".venv/bin/batchplane ")]
-# In which Debian package a tool of the demonstrations comes.
+# The Debian package of each tool that the demos need.
 PACKAGE_OF = {
     "ip": "iproute2",
     "nsenter": "util-linux",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_tidy_files.py - clang-tidy always has something to look at, and what changed comes first."""
+"""test_tidy_files.py - clang-tidy always gets some files, and changed ones come first."""
 
 import json
 import os

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_routes.py - the way of each traffic flow: asked of the built program, or from declared flows."""
+"""test_routes.py - the route of each traffic flow: from the built program, or from declared
+flows."""
 
 import json
 import resource
@@ -44,7 +45,7 @@ WITH_TRAFFIC = (
 
 @pytest.fixture(scope="module")
 def program() -> Path:
-    """The built program: this is about its real modules."""
+    """The built program: these tests need its real modules."""
     return find_program()
 
 
@@ -111,7 +112,7 @@ def test_declared_flows_and_the_real_modules_agree(program: Path) -> None:
     declared = resolve_routes(document, program, named)
     for a, b in zip(real["load"], declared["load"], strict=True):
         assert a["name"] == b["name"]
-        # Declared paths tell what is a choice; gates of splitters with one way on are not.
+        # Declared paths only contain choices; gates of splitters with one exit are none.
         assert b["gates"].items() <= a["gates"].items()
         assert b["gates"] == {"lookup_0": int(b["name"][-1])}
 
@@ -169,7 +170,7 @@ def test_it_needs_no_root_no_cores_and_no_socket(program: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("name", ["edge_router", "mobile_gateway", "router6"])
 def test_it_needs_hardly_any_memory(name: str, program: Path, tmp_path: Path) -> None:
-    # DPDK's environment alone would not start: packets and tables take what they need.
+    # DPDK's environment alone would not fit: packets and tables take only what they need.
     limit_bytes = 160 << 20
     overrides = {"fib_size": "1000", "flows": "64"} if name == "edge_router" else {}
     document = load_pipeline(str(PIPELINES / f"{name}.yaml"), overrides)
@@ -296,7 +297,9 @@ def test_flows_of_the_same_name_give_the_gates(tmp_path: Path, no_program: None)
     }
 
 
-def test_named_flows_go_before_those_of_the_same_name(tmp_path: Path, no_program: None) -> None:
+def test_named_flows_take_precedence_over_those_of_the_same_name(
+    tmp_path: Path, no_program: None
+) -> None:
     found = resolve_routes(declared(tmp_path), assignments={"load": {"up": "down_1"}})
     assert found["load"][0] == {"name": "up", "gates": {"pick": 4, "b": "drop"}}
 
@@ -306,7 +309,7 @@ def test_blind_splits_alone_need_no_declared_flow(no_program: None) -> None:
     assert resolve_routes(document) == {"load": [{"name": "flow 0", "gates": {}}]}
 
 
-def test_what_is_not_known_says_what_to_do(tmp_path: Path, no_program: None) -> None:
+def test_unknown_routes_say_what_to_do(tmp_path: Path, no_program: None) -> None:
     text = DECLARED.replace("{name: up},", "{name: aside},")
     with pytest.raises(BadInput) as error:
         resolve_routes(declared(tmp_path, text))
@@ -326,7 +329,7 @@ def test_what_is_not_known_says_what_to_do(tmp_path: Path, no_program: None) -> 
     ]
 
 
-def test_paths_that_are_no_ways_are_told(tmp_path: Path, no_program: None) -> None:
+def test_paths_that_do_not_exist_are_reported(tmp_path: Path, no_program: None) -> None:
     several = DECLARED.replace('[in, "pick:0", a, x]', "[in, x]")
     with pytest.raises(BadInput, match="more than one way leads from 'in' to 'x'"):
         resolve_routes(declared(tmp_path, several))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`show cores`: loads and rates between two answers, and whose rings they are."""
+"""`show cores`: loads and rates between two answers, and the rings of each worker."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_control.py - a controller as people ask for it, and what they are told of it."""
+"""test_show_control.py - controllers on the command line, and what is shown about them."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_profiles_are_of_the_pipeline_as_it_was_started(tmp_path: Path) -> None:
     assert as_started(socket, saved) is saved
 
 
-def test_promises_are_shown() -> None:
+def test_slos_are_shown() -> None:
     text = text_of(render_slo(SLO))
     assert "3 of 200 (2 held up)" in text
     assert "-4.00 us" in text, "headroom that is missing"
@@ -154,7 +154,7 @@ def test_the_controller_is_shown() -> None:
     assert "no controller is running" in text_of(render_control({"controller": "none"}))
 
 
-def test_a_program_is_called_as_its_user_calls_it() -> None:
+def test_a_program_has_the_name_that_its_user_knows() -> None:
     data = {**CONTROL, "controller": "remote", "label": "mine.py", "has_program": False}
     text = text_of(render_control(data))
     assert "mine.py every 10.0 ms" in text
@@ -178,7 +178,7 @@ def test_an_explanation_has_every_term() -> None:
         assert told in text, text
 
 
-def test_the_last_report_tells_of_each_promise() -> None:
+def test_the_last_report_lists_each_slo() -> None:
     report = {"slo": SLO, "control": CONTROL}
     text = "\n".join(text_of(line) for line in slo_lines(report))
     assert "voice: SLO 80.0 us met, 0.25% of 200 k packets late, 3 of 200 periods" in text, text

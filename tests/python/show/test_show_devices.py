@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_show_devices.py - modules on devices and plans, as people see them."""
+"""test_show_devices.py - the view of modules on devices and of plans."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_what_a_sensor_tells_stands_beside_what_was_declared() -> None:
     assert "measured" not in text_of(render_devices(TABLES))
 
 
-def test_where_nothing_runs_on_a_device_that_is_said() -> None:
+def test_a_pipeline_without_devices_says_so() -> None:
     assert "no module runs on a device" in text_of(render_devices(stages_of(TABLES[1:])))
 
 
@@ -83,7 +83,7 @@ PLACED = {
 }  # fmt: skip
 
 
-def test_a_plan_is_told_with_what_it_promises() -> None:
+def test_a_plan_is_shown_with_its_predictions() -> None:
     shown = text_of(render_placement(PLACED))
     assert "policy power, at most 100 W: 12 decisions, 2 changes, the last in 640 us" in shown
     assert "begun with: what the pipeline says, else guesses" in shown
@@ -98,5 +98,5 @@ def test_a_plan_is_told_with_what_it_promises() -> None:
     assert "81.3 W modelled; busy: gpu 60%, cpu 30%; last: better" in shown
 
 
-def test_without_placement_that_is_said() -> None:
+def test_without_placement_the_view_says_so() -> None:
     assert "no `placement`" in text_of(render_placement({"is_on": False}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_show_egress.py - schedulers as people see them: rates between two answers, names, the worst."""
+"""test_show_egress.py - the view of schedulers: rates between two answers, names, the worst."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def status(now_ns: int, sent_bytes: int, is_whole: bool = True) -> dict[str, Any
 
 
 def told(is_whole: bool = True) -> dict[str, Any]:
-    """A quarter of a second, in which alice had 2.5 MB."""
+    """A quarter of a second in which alice got 2.5 MB."""
     before = {"module": "link", **status(1_000_000_000, 1_000_000)}
     return with_rates(before, {"module": "link", **status(1_250_000_000, 3_500_000, is_whole)})
 
@@ -69,7 +69,7 @@ def test_of_many_the_worst_are_told_with_their_parents() -> None:
     assert "the worst of 100500 nodes and 400000 flows" in shown
 
 
-def test_what_went_and_came_again_carries_nothing_less_than_nothing() -> None:
+def test_a_flow_that_returns_has_no_negative_rate() -> None:
     before, now = status(10**9, 5_000_000), status(2 * 10**9, 0)
     now["rows"].append(row(10, 1, 100, flow=10, share=0.5))
     rows = with_rates(before, now)["rows"]
@@ -81,7 +81,7 @@ def test_live_views_and_reports_have_a_block_for_each_scheduler() -> None:
     first["tables"] = [{"module": "link", "kind": "egress", "status": status(10**9, 0)}]
     last["tables"] = [
         {"module": "link", "kind": "egress", "status": status(2 * 10**9, 125_000)},
-        {"module": "huge", "kind": "egress", "n_flows": 400_000},  # too many to sum up
+        {"module": "huge", "kind": "egress", "n_flows": 400_000},  # too many to total
     ]
     assert [one["module"] for one in schedulers_of(first, last)] == ["link"]
     for shown in (render_live(first, last, HELLO, 2.0), render_report(first, last, HELLO, {})):

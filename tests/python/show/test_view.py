@@ -227,7 +227,7 @@ CORES = {
 }  # fmt: skip
 
 
-# What runs on devices, and schedulers, have tests of their own.
+# Devices and schedulers have their own tests.
 @pytest.mark.parametrize(
     "what", [what for what in WHAT if what not in ("devices", "placement", "egress")]
 )

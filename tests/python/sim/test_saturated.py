@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_saturated.py - traffic of inputs that always have packets, of real ports above all."""
+"""test_saturated.py - traffic for inputs that never run empty, especially real ports."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def inputs_of(text: str, traffic: str | None = None) -> Inputs:
 
 @needs_extension
 def test_without_declared_flows_packets_go_to_every_output() -> None:
-    """None goes to what only drops; what is assumed is told in one line, unless it was asked for."""
+    """None goes to outputs that only drop; the assumption is one line, unless it was requested."""
     inputs = inputs_of(TEXT)
     routes = inputs.spec["simulation"]["routes"]
     ways = {entry["name"]: entry["gates"] for found in routes.values() for entry in found}
@@ -79,7 +79,7 @@ def shares(inputs: Inputs, source: str) -> dict[str, float]:
 
 
 def test_generators_keep_their_flows_and_their_rings() -> None:
-    """Only their rate goes; a ring between parts of the pipeline is no input."""
+    """Only their rate is removed; a ring between parts of the pipeline is not an input."""
     document = load(MADE)
     always = saturated(document)
     assert [entry["name"] for entry in always.traffic.generators] == ["load"]
@@ -90,7 +90,7 @@ def test_generators_keep_their_flows_and_their_rings() -> None:
 @needs_extension
 @pytest.mark.parametrize("batch_pkts", [8, 32])
 def test_ports_hold_two_batches(batch_pkts: int) -> None:
-    """What waits in a full kernel's ring would be told as delays of the pipeline's."""
+    """Packets waiting in a full kernel ring would count as the pipeline's delay."""
     inputs = inputs_of(f"engine: {{batch_pkts: {batch_pkts}}}\n" + TEXT)
     assert inputs.document.pipeline["ports"]["lan"] == {
         "kind": "ring", "params": {"size_pkts": 2 * batch_pkts}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_sim_beside.py - measured beside simulated: rows are matched by name, differences are shares."""
+"""test_sim_beside.py - measured next to simulated: rows match by name, differences are relative."""
 
 from __future__ import annotations
 

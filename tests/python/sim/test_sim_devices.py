@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_sim_devices.py - modules on devices in simulations: laws, what is shown, what is refused."""
+"""test_sim_devices.py - modules on devices in simulations: laws, output, rejected input."""
 
 from __future__ import annotations
 
@@ -88,14 +88,14 @@ def test_a_law_is_the_pipelines_or_measured_or_that_of_the_worker_and_the_way() 
 
 
 @pytest.mark.parametrize(("device", "kind"), [("bare", "simulated"), ("ocl", "opencl")])
-def test_what_nobody_knows_is_refused_in_one_line(device: str, kind: str) -> None:
+def test_unknown_laws_are_refused_in_one_line(device: str, kind: str) -> None:
     known = {device: {"kind": kind, "params": {}}}
     with pytest.raises(BadInput) as error:
         prepare(pipeline(device, devices=known), costs=COSTS)
     (line,) = error.value.lines()
     assert f"nobody knows what batches of 'hash' take on '{device}'" in line
     assert "laws: {digest: " in line and "batchplane profile --devices" in line
-    # Where no batch goes, no law is wanted.
+    # A device that gets no batches needs no law.
     Simulation(pipeline("inline", device, devices=known), costs=COSTS).run("1ms")
 
 
@@ -105,7 +105,8 @@ def test_devices_that_are_not_there_are_refused() -> None:
 
 
 def test_delays_are_those_of_the_schedule() -> None:
-    """A packet each microsecond, batches of 10: 5.1 us and 10 packets of 10 ns, one at a time."""
+    """A packet per microsecond, batches of 10: 5.1 us and 10 packets of 10 ns, one batch at a
+    time."""
     device = {"batch_pkts": 10, "idle": "hold", "age_limit_ns": 1_000_000}
     sim = Simulation(pipeline("card", device=device), costs=COSTS)
     result = sim.run("10ms", "none", is_drained=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_sim_egress.py - packet schedulers in virtual time, as the daemon has them."""
+"""test_sim_egress.py - the daemon's packet schedulers in virtual time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _rates(name: str, **params: str) -> dict[str, float]:
 
 def test_a_flood_takes_nothing_from_those_who_keep_their_share() -> None:
     fair = _rates("subscribers")
-    # 60 and 8 Mbit/s are sent, 100 carried.
+    # 60 and 8 Mbit/s are sent; the link carries 100.
     assert fair["gold"] == pytest.approx(60, rel=0.02)
     assert fair["silver"] == pytest.approx(8, rel=0.02)
     assert sum(fair.values()) == pytest.approx(100, rel=0.02)
@@ -50,7 +50,7 @@ def test_bounds_and_who_sends_more_than_a_share_are_told_by_the_period() -> None
 
 
 def test_a_tree_keeps_its_ceilings() -> None:
-    """Written with names; the simulation is told numbers."""
+    """The pipeline has names; the simulation gets numbers."""
     pipeline = load_pipeline("subscribers").pipeline
     link = pipeline["modules"]["link"]["params"]
     link |= {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_sim_inputs.py - machines, costs and traffic of a simulation: what they say and how they fail."""
+"""test_sim_inputs.py - machines, costs and traffic of a simulation: their content and mistakes."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_what_a_profile_says_of_loop_and_generator_is_taken_where_the_machine_is
     assert (silent["generator_per_pkt_ns"], silent["generator_look_ns"]) == (25.0, 0.0)
 
 
-def test_machines_that_cannot_be() -> None:
+def test_invalid_machines() -> None:
     machine = Machine(
         {"poll_per_bach_ns": 1, "poll_per_batch_ns": -1},
         generator_per_pkt_ns=float("nan"),
@@ -151,7 +151,7 @@ def test_costs_of_the_wrong_kind(costs: Any, line: str) -> None:
         ({"in": GOOD, "out": GOOD, "ou": GOOD}, "a cost is given for 'ou', which is not a module (did you mean 'out'?)"),
     ],
 )  # fmt: skip
-def test_costs_that_cannot_be(costs: dict[str, Any], line: str) -> None:
+def test_invalid_costs(costs: dict[str, Any], line: str) -> None:
     with pytest.raises(BadInput) as refused:
         check_costs(costs, load(PIPELINE))
     assert lines_of(refused) == [line]
@@ -193,7 +193,7 @@ generators:
     assert both.where("generators[0]") == "t.yaml:5"
     assert both.where("generators[1].params.order") == "t.yaml:4"
     assert both.where("modules.in") == document.where("modules.in")
-    # As what reads traffic calls them: the daemon, and the simulator.
+    # The names that the daemon and the simulator use when they read traffic.
     assert both.where("generators.load.flows[0]") == "t.yaml:7"
     assert both.where("simulation.traffic.new") == "t.yaml:2"
     assert document.where("generators[0].params.arrivals") == "p.yaml:3"
@@ -234,7 +234,7 @@ def test_wrong_traffic_flows_are_told_at_their_lines(tmp_path: Path) -> None:
         Simulation(tmp_path / "p.yaml", tmp_path / "t.yaml", {"in": GOOD, "out": GOOD})
 
 
-def test_traffic_that_is_none(tmp_path: Path) -> None:
+def test_invalid_traffic(tmp_path: Path) -> None:
     pipeline = load(PIPELINE).pipeline
     for text, line in (
         ("generators: [{name: lod}]", "t.yaml:1: generators[0].name: the pipeline has no generator 'lod' (did you mean 'load'?)"),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_sim_moves.py - parts of a simulated pipeline change workers: by hand, by decision, by rule."""
+"""test_sim_moves.py - parts of a simulated pipeline move between workers: by hand, by decision, by
+rule."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def pipeline(tmp_path: Path) -> Path:
 
 
 def workers(sim: Simulation) -> dict[str, str]:
-    """Of each module."""
+    """The worker of each module."""
     rows = sim.show("runtime")["modules"]
     return {str(row["name"]): str(row["worker"]) for row in rows}
 
@@ -88,7 +89,7 @@ def test_a_part_can_be_elsewhere_from_the_start(pipeline: Path) -> None:
         ({"a": "w1", "bb": "w1"}, "there is no module 'bb'"),
     ],
 )
-def test_moves_that_cannot_be(pipeline: Path, parts: dict[str, str], told: str) -> None:
+def test_invalid_moves(pipeline: Path, parts: dict[str, str], told: str) -> None:
     sim = Simulation(pipeline)
     with pytest.raises(BadInput, match=told):
         sim.move(parts)
@@ -108,7 +109,7 @@ class Mover:
         return {"changes": [], "moves": {"b": "w1"}} if self.n_steps == 3 else None
 
     def model_is(self, model: dict[str, Any]) -> None:
-        """Told after the move."""
+        """Called after the move."""
         self.models.append(model)
 
 
@@ -129,13 +130,13 @@ def test_a_controller_of_python_moves_a_part(pipeline: Path) -> None:
 
 
 class Confused:
-    """Names a worker that is not there."""
+    """Names a worker that does not exist."""
 
     def step(self, _period: Any) -> dict[str, Any]:
         return {"changes": [], "moves": {"b": "w7"}}
 
 
-def test_a_move_that_cannot_be_is_a_fault(pipeline: Path) -> None:
+def test_an_invalid_move_is_a_fault(pipeline: Path) -> None:
     result = Simulation(pipeline).run("2ms", controller=Confused(), period="1ms")
     assert "there is no worker 'w7'" in result.faults[0].message
 

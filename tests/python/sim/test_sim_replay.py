@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_sim_replay.py - captures in simulations: all of them is replayed, and little memory taken."""
+"""test_sim_replay.py - captures in simulations: they are replayed to the end, with little
+memory."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ modules:
   out: {kind: sink}
 connect: [in -> out]
 """
-# 100 ns a packet: 10 Mpps.
+# 100 ns per packet: 10 Mpps.
 COSTS = {
     "in": {"cost_per_batch_ns": 0, "cost_per_pkt_ns": 40},
     "out": {"cost_per_batch_ns": 0, "cost_per_pkt_ns": 60},
@@ -38,7 +39,7 @@ FRAME = bytes(12) + b"\x08\x00" + bytes(46)
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The pipeline as a file, on a machine that has no daemon."""
+    """The pipeline as a file, on a machine without a daemon."""
     monkeypatch.setenv("BATCHPLANE_DAEMON", str(tmp_path / "none"))
     (tmp_path / "one.yaml").write_text(PIPELINE)
     return str(tmp_path / "one.yaml")
@@ -64,7 +65,7 @@ def test_a_capture_faster_than_the_worker_is_replayed_to_its_end(
     simulation = Simulation(file, capture(tmp_path, 20_000, 25), COSTS)
     assert in_pkts(simulation, period=period) == 20_000
     assert simulation.warnings == []
-    # It ends when all is in, and not a period later.
+    # It ends once every packet is in, not a period later.
     assert 1_900_000 < simulation.now_ns < 2_100_000 + 20_000_000
     result = Simulation(file, capture(tmp_path, 20_000, 25), COSTS).run(period=period)
     assert 1_950_000 < result.simulated_ns < 2_050_000
@@ -92,7 +93,7 @@ def test_a_generator_that_is_off_replays_nothing_and_the_run_ends(
     file: str, tmp_path: Path
 ) -> None:
     simulation = Simulation(file, capture(tmp_path, 100, 25), COSTS, sets=["load.on=false"])
-    # It was on at time 0, when the first one was due.
+    # It was on at time 0, when the first packet was due.
     assert in_pkts(simulation) == 1
     assert simulation.warnings == [
         "99 packets of the capture were not replayed: there was no room for them"
@@ -106,7 +107,7 @@ def test_columns_go_as_they_are(file: str, tmp_path: Path) -> None:
     inputs = prepare(file, capture(tmp_path, 50_000, 1000), COSTS)
     columns = inputs.spec["simulation"]["traces"]["load"]
     assert sum(column.nbytes for column in columns.values()) == 16 * 50_000
-    # What another process gets.
+    # The data for another process.
     assert len(pickle.dumps(inputs)) < 16 * 50_000 + 20_000
     Simulation(inputs)
     assert inputs.spec["simulation"]["traces"]["load"] is columns, "the caller's stays as it is"
@@ -126,7 +127,7 @@ def test_lists_and_columns_give_the_same(file: str, tmp_path: Path) -> None:
     arrays = run(columns)
     assert arrays[0]["sent_pkts"] == 500
     assert run({name: column.tolist() for name, column in columns.items()}) == arrays
-    # Of other types than the extension's own, or not in one piece.
+    # Columns of other types than the extension's own, or not contiguous.
     assert run({name: column.astype(np.uint64) for name, column in columns.items()}) == arrays
     assert run({name: np.repeat(column, 2)[::2] for name, column in columns.items()}) == arrays
 
@@ -140,7 +141,7 @@ def test_lists_and_columns_give_the_same(file: str, tmp_path: Path) -> None:
         ("time_ns", 4, 1, "packet 4 of the trace is earlier than the one before"),
     ],
 )
-def test_columns_that_cannot_be(
+def test_invalid_columns(
     key: str, i: int, value: int, words: str, file: str, tmp_path: Path
 ) -> None:
     inputs = prepare(file, capture(tmp_path, 10, 1000), COSTS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_simulate.py - simulations from Python and from the command line, on the real extension."""
+"""test_simulate.py - simulations from Python and from the command line, with the real extension."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ COSTS_FILE = {
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The pipeline as a file, on a machine that has no daemon."""
+    """The pipeline as a file, on a machine without a daemon."""
     monkeypatch.setenv("BATCHPLANE_DAEMON", str(tmp_path / "none"))
     path = tmp_path / "two.yaml"
     path.write_text(PIPELINE)
@@ -111,7 +111,7 @@ def test_params_settings_and_controllers_change_triggers(file: str) -> None:
 def test_full_batches_under_a_trigger(file: str) -> None:
     result = simulation(file, trigger=8).run("50ms")
     assert result.modules.loc["nf_0", "batch_mean_pkts"] == pytest.approx(8.0, rel=0.01)
-    # 500 k packets a second each: seven more after the first take 14 us, and then 720 ns of work.
+    # 500 kpps each: seven more packets after the first take 14 us, then come 720 ns of work.
     assert result.flows.loc["f_0", "delay_max_ns"] == pytest.approx(14_720, rel=0.1)
 
 
@@ -137,7 +137,7 @@ def test_runs_go_on_where_the_last_one_ended(file: str) -> None:
 
 
 class Alternating:
-    """Answers what it is told to, period by period."""
+    """Gives the given answers, period by period."""
 
     def __init__(self, *answers: Any):
         self.answers = list(answers)
@@ -279,7 +279,7 @@ events:
     assert len(result.events) == 3
 
 
-def test_stalls_and_costs_that_drift_are_felt(file: str, tmp_path: Path) -> None:
+def test_stalls_and_drifting_costs_have_an_effect(file: str, tmp_path: Path) -> None:
     scenario = tmp_path / "s.yaml"
     scenario.write_text(
         "events:\n  - {at: 15ms, stall: w0, for: 300us}\n  - {at: 25ms, cost: 'nf_*', times: 2}\n"
@@ -292,7 +292,7 @@ def test_stalls_and_costs_that_drift_are_felt(file: str, tmp_path: Path) -> None
     assert busy[40_000_000] > busy[10_000_000]
 
 
-def test_holes_of_the_generators_are_felt(file: str) -> None:
+def test_gaps_of_the_generators_have_an_effect(file: str) -> None:
     machine = batchplane.Machine(
         generator_stall_rate_per_s=500, generator_stall_lengths_ns=(200_000,)
     )
@@ -378,7 +378,7 @@ def test_a_capture_from_end_to_end(
     from scapy.utils import wrpcap  # type: ignore[import-untyped]
 
     def frame(i: int) -> Any:
-        # Three in four for the first gate; the fourth is no packet that the table knows.
+        # Three of four go to the first gate; the table does not know the fourth.
         to = Ether(src="02:00:00:00:00:01", dst=f"02:00:00:00:00:0{i % 4}")
         made = to / (ARP() if i % 4 == 3 else IP(dst=f"10.0.0.{i % 4}") / UDP(sport=7, dport=9))
         made.time = 1_000_000 + i * 2e-6

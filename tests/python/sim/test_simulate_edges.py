@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where simulations end, lose packets, or are asked for what cannot be."""
+"""Edge cases of simulations: how they end, lost packets, and invalid requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from batchplane.sim.simulation import Simulation
 pytestmark = needs_daemon_and_extension
 
 SHORT = ("-d", "5ms")
-# Buffers that nothing but a limit long after the end would empty.
+# Buffers that only an age limit long after the end would empty.
 HELD = """\
 name: held
 engine: {idle: hold, stranding_limit: 1ms}
@@ -101,7 +101,7 @@ def test_a_trigger_above_the_batch_size_is_bad_input(
         sim.show("nix")
 
 
-def test_an_event_that_cannot_be_is_passed_over(tmp_path: Path) -> None:
+def test_an_invalid_event_is_skipped(tmp_path: Path) -> None:
     scenario = tmp_path / "s.yaml"
     scenario.write_text(
         "events:\n  - {at: 1ms, set: ['nf_0.trigger=99']}\n  - {at: 2ms, set: ['nf_0.trigger=8']}\n"

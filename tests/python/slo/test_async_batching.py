@@ -20,7 +20,7 @@ def example() -> Any:
     spec = importlib.util.spec_from_file_location("async_batching", EXAMPLE)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # its data classes look there
+    sys.modules[spec.name] = module  # its data classes look it up there
     spec.loader.exec_module(module)
     return module
 
@@ -46,7 +46,7 @@ def test_optimal_keeps_the_slo_at_half_the_core(example: Any, seed: int) -> None
     served = example.run("optimal", seconds=20, seed=seed)
     assert served.busy_share < 0.5
     assert kept(example, served) == [True] * 4
-    # What waits alone would keep it, too, at the price of the whole core.
+    # Serving each item at once would meet the SLO too, but would take the whole core.
     waiting = example.run("waiting", seconds=5, seed=seed)
     assert waiting.busy_share > 0.95 and kept(example, waiting) == [True] * 4
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_controller.py - the controllers as a library: the simulator's decisions, and a program's own."""
+"""test_controller.py - the controllers as a library: decisions as in the simulator, and for a
+program."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ MODEL = {
 }
 
 
-# A machine that takes the worker away now and then.
+# A machine that sometimes takes the worker away.
 HOLES = Machine(stall_rate_per_s=300, stall_lengths_ns=(200_000,))
 
 
@@ -51,7 +52,7 @@ def test_in_a_simulation_it_decides_as_optimal_does(pipeline: str, params: dict[
 
 
 class Program:
-    """One stage, to which an item comes every so often, and which runs batches of its trigger."""
+    """One stage that gets an item at regular intervals and runs batches of its trigger."""
 
     def __init__(
         self, every_ns: int = 5_000_000, per_batch_ns: int = 4_000_000, per_pkt_ns: int = 300_000
@@ -69,7 +70,7 @@ class Program:
             self._next_ns += self._every_ns
 
     def period(self) -> dict[str, Any]:
-        """Two seconds, and what follows from them."""
+        """Runs two seconds and the step after them."""
         end_ns = self._now_ns + 2_000_000_000
         while self._now_ns < end_ns:
             self._take(self._now_ns)
@@ -101,7 +102,7 @@ def test_batches_are_as_large_as_the_slo_lets_them_be() -> None:
     for _ in range(10):
         decision = program.period()
     trigger_pkts = program.controller.buffers["infer"]["trigger_pkts"]
-    # The first of a batch waits for the others, and then for its batch, with all that is free used.
+    # The first item of a batch waits for the others, then for its batch; together they use the SLO.
     whole_ns = (trigger_pkts - 1) * 5e6 + 4e6 + trigger_pkts * 3e5
     assert 0.7 * 8e7 < whole_ns < 8e7
     assert 0 < program.controller.buffers["infer"]["age_limit_ns"] < 8e7

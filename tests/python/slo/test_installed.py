@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_installed.py - the library in C++: what is installed is all that a program outside needs."""
+"""test_installed.py - the C++ library: an outside program needs only what is installed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [
 
 
 def run(*words: str | Path) -> str:
-    # The compiler's own search paths, not what this machine has set up.
+    # The compiler's own search paths, not those that this machine has set up.
     environment = {key: value for key, value in os.environ.items() if "INCLUDE_PATH" not in key}
     done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_meter.py - what a meter has counted at the end of a period."""
+"""test_meter.py - the counters of a meter at the end of a period."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_batches_and_what_they_were_made_of() -> None:
     assert column(period, "sampled_pkts_squared") == [4, 0, 0]
     assert column(period, "sampled_pkts_ns") == [92, 0, 0]
     assert period["inputs"] == {"offered_pkts": [7], "taken_pkts": [3], "lost_pkts": [4]}
-    # The next period begins with nothing but what is held.
+    # The next period starts empty, except for held items.
     period = meter.close(1500)
     assert period["period_ns"] == 500 and column(period, "held_pkts") == [1, 2, 0]
     assert column(period, "pkts") == [0, 0, 0] and column(period, "offered_pkts", "inputs") == [0]
@@ -55,9 +55,9 @@ def test_a_run_takes_what_came_during_the_one_before() -> None:
     meter.began("a", 4, 0)
     meter.entered("a")
     meter.entered("a")
-    meter.ended("a", 50)  # both are one run's
+    meter.ended("a", 50)  # both belong to one run
     meter.began("a", 4, 50)
-    meter.ended("a", 110)  # nothing has come: the same run goes on
+    meter.ended("a", 110)  # nothing has come: the same run continues
     meter.arrived("b", 4)
     meter.began("b", 4, 110)
     meter.entered("a")
@@ -79,15 +79,15 @@ def run_batches(meter: Meter, start_ns: int, *times_ns: int) -> dict[str, Any]:
     return meter.close(start_ns + 10_000)
 
 
-def test_a_batch_that_takes_far_longer_than_others_fell_into_a_hole() -> None:
+def test_a_batch_that_takes_far_longer_than_others_was_interrupted() -> None:
     meter = Meter(MODEL)
-    # The model says 46 ns: what batches take is twice that, which is no hole.
+    # The model says 46 ns and batches take twice that, which is not a gap.
     assert column(run_batches(meter, 0, 92, 90, 92), "gaps", "tasks") == [0]
     period = run_batches(meter, 10_000, 92, 900, 92)
     assert column(period, "gaps", "tasks") == [1] and column(period, "gap_ns", "tasks") == [808]
     assert column(period, "busy_ns", "tasks") == [1084]
     assert column(period, "batches")[0] == 3 and column(period, "sampled_ns")[0] == 184
-    # What lasts is what batches take.
+    # A lasting slow-down becomes the normal time.
     assert column(run_batches(meter, 20_000, 900, 900, 900), "gaps", "tasks") == [3]
     assert column(run_batches(meter, 30_000, 900, 900, 900), "gaps", "tasks") == [0]
 
@@ -121,7 +121,7 @@ def test_delays_by_percentile_and_by_parts_of_the_slo() -> None:
     assert meter.close(2000)["flows"]["late_pkts"] == [1]
 
 
-def test_what_cannot_have_been() -> None:
+def test_impossible_events_are_refused() -> None:
     meter = Meter(MODEL)
     meter.entered("a", 2)
     with pytest.raises(BadInput, match=r"3 items of 'a' cannot run: it holds fewer"):

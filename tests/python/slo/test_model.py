@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_model.py - the short form of models: what it becomes, and what is told of mistakes in it."""
+"""test_model.py - the short form of models: its long form, and messages about mistakes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_ways_become_edges_from_an_input() -> None:
     ways = [(edge["from"], edge["gate"], edge["to"]) for edge in model["edges"]]
     assert ways == [(3, 0, 1), (1, 0, 0), (3, 1, 2), (2, 0, 0)]
     assert model["flows"][0] == {"name": "photos", "path": [3, 1, 0], "slo_ns": 80_000_000, "legs": []}  # fmt: skip
-    # In the order of the ways, not in that of the list.
+    # In path order, not in list order.
     assert model["tasks"] == [{"worker": 0, "inputs": [3], "modules": [1, 2, 0]}]
     assert whole_model(model) == model
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_trace_make.py - made-up captures keep each of their statistics; stats and cut of any."""
+"""test_trace_make.py - generated captures have the requested statistics; stats and cut of any
+capture."""
 
 from __future__ import annotations
 
@@ -54,15 +55,16 @@ def stats(capture: Path) -> TraceStats:
     return trace_stats(capture)
 
 
-# --- the laws -------------------------------------------------------------------------------------
+# --- the distributions ----------------------------------------------------------------------------
 
 
 def test_sessions_have_the_mean_and_the_tail() -> None:
     alpha = tail_index(64.0, 18_000.0, 0.8e9)
     assert pareto_mean(alpha, 64.0, 0.8e9) == pytest.approx(18_000, rel=1e-6)
-    assert 0.5 < alpha < 1  # the few carry most
+    assert 0.5 < alpha < 1  # a few sessions carry most
     packets = draw_session_packets(MODEL, np.random.default_rng(5), 3_000_000)
-    # A law of this kind has a wild mean: cut at a thousand packets it has not.
+    # The sample mean of such a distribution varies wildly, but not if it is cut at a thousand
+    # packets.
     short = np.minimum(packets, 1000)
     law = sum(
         ((64 / max(k * mean_packet_bytes(), 64)) ** alpha - (64 / 0.8e9) ** alpha)
@@ -94,7 +96,7 @@ def test_destinations_are_different_and_outside_of_reserved_space() -> None:
         assert len(np.unique(addresses)) == len(addresses) == n
         first = addresses >> 24
         assert first.min() >= 11 and first.max() <= 223 and 127 not in first
-    # Near ones share prefixes: fewer networks than addresses.
+    # Addresses share prefixes: there are fewer networks than addresses.
     assert len(np.unique(destination_addresses(65_536, np.random.default_rng(1)) >> 8)) < 30_000
 
 
@@ -153,7 +155,7 @@ def test_burstiness_follows_the_model(burstiness: float) -> None:
 
 
 def test_sessions_come_and_go_in_the_steady_state() -> None:
-    # Short ones, so that whole lives lie within the trace.
+    # Short sessions, so that whole lives lie within the trace.
     model = TraceModel(packets=600_000, session_mean_s=0.02, session_max_s=0.2, seed=4)
     chunks = list(TraceMaker(model))
     session = np.concatenate([chunk.session for chunk in chunks])
@@ -217,7 +219,7 @@ def test_a_disk_that_fills_leaves_no_part(tmp_path: Path, monkeypatch: pytest.Mo
     assert list(tmp_path.iterdir()) == []
 
 
-def test_models_that_cannot_be_are_told_together() -> None:
+def test_mistakes_in_a_model_are_reported_together() -> None:
     with pytest.raises(BadInput) as error:
         checked(TraceModel(packets=0, burstiness=float("nan"), session_mean_bytes=10))
     assert len(error.value.problems) == 3
@@ -250,7 +252,7 @@ def test_captures_that_cannot_be_used_are_one_line(tmp_path: Path) -> None:
     write_pcap(path, packets)
     with pytest.raises(BadInput, match=r"packet 2 is 1000000000 ns older .*reordercap"):
         trace_stats(path)
-    assert sum(count_destinations(path).values()) == 2  # its order does not matter there
+    assert sum(count_destinations(path).values()) == 2  # the order does not matter there
     whole = path.read_bytes()
     for n_bytes, message in (
         (0, "empty"), (24, "contains no"), (30, "middle of packet 1"),
@@ -280,7 +282,7 @@ def test_groups_hold_all_destinations(counts: dict[int, int], n_groups: int) -> 
         assert group >= 0
         found[group] += counts[address]
     assert [found[i] for i in range(len(groups))] == [group.packets for group in groups]
-    # Two subtrees of no more than the share were folded into one at most, or one address has more.
+    # At most two subtrees of no more than the share were folded into one, or one address has more.
     mean = sum(counts.values()) / n_groups
     biggest = max(group.packets for group in groups)
     assert biggest <= max(2 * mean * (1 + 1e-9) + max(counts.values()), max(counts.values()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_traces.py - captures read back: formats, clocks, flows, rules, and files that are damaged."""
+"""test_traces.py - reading captures: formats, clocks, flows, rules, and damaged files."""
 
 import struct
 from pathlib import Path
@@ -196,7 +196,7 @@ def test_flows_are_five_tuples_with_tags_and_destination() -> None:
     ]
     assert len({base, *map(flow_bytes, others)}) == 6
     assert flow_bytes(frame(tags=tag(7, 5))) == flow_bytes(frame(tags=tag(7)))
-    # What stands where the ports would be in a fragment is payload.
+    # In a fragment, the position of the ports holds payload.
     fragments = [frame(fragment=185, ports=(1, 2)), frame(fragment=370, ports=(3, 4))]
     assert flow_bytes(fragments[0]) == flow_bytes(fragments[1]) != base
     assert str(five_tuple_of(fragments[0])) == "10.0.0.1 > 10.1.0.1 udp"

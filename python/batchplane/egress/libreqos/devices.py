@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""devices.py - ShapedDevices.csv: whose addresses make a circuit, and what it may use."""
+"""devices.py - ShapedDevices.csv: the addresses of each circuit, and its rates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COLUMNS = (
 
 @dataclass
 class Circuit:
-    """One customer: devices share a queue in each direction."""
+    """One customer, whose devices share a queue in each direction."""
 
     id: str
     name: str
@@ -32,7 +32,7 @@ class Circuit:
     parent: str  # a place of the network; empty: the link
     min_bps: dict[str, int]
     max_bps: dict[str, int]
-    sqm: dict[str, str]  # empty: nothing was said
+    sqm: dict[str, str]  # empty: not given
     prefixes: list[Prefix] = field(default_factory=list)
 
 
@@ -65,7 +65,7 @@ def _prefixes(row: dict[str, str], where: str) -> list[Prefix]:
 
 
 def _sqm(text: str, where: str) -> dict[str, str]:
-    """`cake`, `fq_codel`, `none`, or `down/up` with either side empty."""
+    """Parses `cake`, `fq_codel`, `none`, or `down/up` with either side empty."""
     sides = text.lower().split("/") if "/" in text else [text.lower()] * 2
     if len(sides) != 2 or any(side.strip() and side.strip() not in SQM for side in sides):
         fix = "cake, fq_codel, none, or two of them as down/up"
@@ -103,7 +103,7 @@ class _Reader:
         key = row["Circuit ID"]
         if not key:
             raise BadInput(Problem("the circuit has no ID", where, "Circuit ID"))
-        # The first device of a circuit says what all of them may use.
+        # The first device of a circuit sets the rates of all.
         circuit = self.circuits.get(key)
         if circuit is None:
             circuit = self.circuits[key] = self._circuit(row, where)
@@ -116,7 +116,7 @@ class _Reader:
                 circuit.prefixes.append(prefix)
 
     def read(self, text: str) -> None:
-        # Lines, not rows: a comment may stand anywhere, and places are those of the file.
+        # Lines, not rows: comments may stand anywhere, and errors need the file's line numbers.
         lines = ["" if line.startswith("#") else line for line in text.splitlines(keepends=True)]
         reader = csv.reader(io.StringIO("".join(line or "\n" for line in lines)))
         header: list[str] = []
@@ -139,7 +139,7 @@ class _Reader:
 
 
 def read_devices(path: Path, network: Network) -> tuple[list[Circuit], list[Problem]]:
-    """The circuits of the file, in its order, and what is probably not meant. Raises BadInput."""
+    """The circuits of the file, in its order, and warnings. Raises BadInput."""
     reader = _Reader(network, path)
     reader.read(read_text(path))
     if not reader.circuits:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""network.py - network.json: the places of a network, and what each can carry."""
+"""network.py - network.json: the places of a network, and the capacity of each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DIRECTIONS = ("download", "upload")
 
 @dataclass(frozen=True)
 class Place:
-    """A node of the network that has a queue of its own."""
+    """A node of the network that has its own queue."""
 
     name: str
     parent: str  # empty: the link
@@ -25,14 +25,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Network:
-    """Places by name, parents first; and what stands for a name: virtual ones belong to another."""
+    """Places by name, parents first; `stands_for` maps a virtual node to its real parent."""
 
     places: dict[str, Place]
     stands_for: dict[str, str]
 
 
 def _rate_bps(node: dict[str, Any], key: str, where: str, name: str) -> int | None:
-    """None where the node says nothing."""
+    """The node's rate; None if it has none."""
     if key not in node:
         return None
     mbps = node[key]
@@ -76,7 +76,7 @@ class _Reader:
 
 
 def read_network(path: Path) -> Network:
-    """The file. Raises BadInput."""
+    """Reads the file. Raises BadInput."""
     reader = _Reader(str(path))
     reader.read(parse_json(read_text(path), str(path)), "", {})
     return reader.network

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""shaper.py - a network and its circuits as two trees, two tables of addresses and a pipeline."""
+"""shaper.py - a network and its circuits as two trees, two address tables and a pipeline."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .network import DIRECTIONS, Network
 _QUEUE_S = 0.1  # of a circuit at its maximum
 _LEAST_QUEUE_BYTES = 30_000
 _MAX_WEIGHT = 10_000
-# Where packets that go in a direction come in, and by which address they are known.
+# Input port, output port and the address that identifies packets, by direction.
 _WAYS = {"download": ("core", "access", "destination"), "upload": ("access", "core", "source")}
 
 
 @dataclass(frozen=True)
 class Shaper:
-    """What the files of an ISP say."""
+    """The content of an ISP's files."""
 
     network: Network
     circuits: list[Circuit]
@@ -36,10 +36,10 @@ class Shaper:
             yield f"{place.name},{place.parent},,,{ceil},,,"
         for flow, circuit in enumerate(self.circuits, start=1):
             low, high = circuit.min_bps[direction], circuit.max_bps[direction]
-            # What minima leave is shared as they are: 0.1 Mbit/s counts 1.
+            # Bandwidth beyond the minima is shared in proportion to them; 0.1 Mbit/s counts 1.
             weight = min(max(round(low / 1e5), 1), _MAX_WEIGHT)
             limit = max(round(high / 8 * _QUEUE_S), _LEAST_QUEUE_BYTES)
-            # What LibreQoS does where nothing is said is CAKE, whose connections have queues, too.
+            # LibreQoS defaults to CAKE, which gives each connection its own queue too.
             queue = "fifo" if circuit.sqm[direction] == "none" else "fq_codel"
             yield f",{circuit.parent},{flow},{low},{high},{weight},{limit},{queue}"
 
@@ -51,7 +51,8 @@ class Shaper:
                 yield f"{prefix},{flow}"
 
     def overbooked(self, link_bps: dict[str, int]) -> list[Problem]:
-        """Circuits that cannot all have their minimum at once, by the place that is too small."""
+        """Circuits that cannot all have their minimum at once, grouped by the place that is too
+        small."""
         problems = []
         for direction in DIRECTIONS:
             below: dict[str, list[Circuit]] = defaultdict(list)
@@ -90,9 +91,9 @@ def pipeline_text(
     ports: dict[str, str],
     is_overbooked: bool,
 ) -> str:
-    """A bridge between two interfaces that shapes both ways."""
+    """A bridge between two interfaces that shapes both directions."""
     circuits, places = len(shaper.circuits), len(shaper.network.places)
-    # Whole paths: a daemon may be started anywhere.
+    # Absolute paths: a daemon may be started in any folder.
     prefixes = json.dumps(str((folder / "prefixes.csv").resolve()))
     overbook = "true" if is_overbooked else "false"
     lines = [
@@ -132,7 +133,7 @@ def pipeline_text(
 def write_shaper(
     shaper: Shaper, folder: Path, link_bps: dict[str, int], ports: dict[str, str]
 ) -> list[Problem]:
-    """shaper.yaml, download.csv, upload.csv and prefixes.csv; returns what is overbooked."""
+    """Writes shaper.yaml, download.csv, upload.csv and prefixes.csv; returns overbooked places."""
     overbooked = shaper.overbooked(link_bps)
     for direction in DIRECTIONS:
         write_whole(folder / f"{direction}.csv", "\n".join(shaper.tree_rows(direction)) + "\n")

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""the single-core paper's figures and tables."""
+"""The single-core paper's figures and tables."""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fairness.py - who gets the core, and who waits behind whom: the scheduling models of appendix A.
+"""fairness.py - shares of the core and delays between flows: the scheduling models of appendix A.
 
-Two functions of unlike rate or cost at full load; then both behind a shared first function: a light
-flow beside a heavy one at part load, and what is dropped within at full load; then a plain chain.
+First two functions of different rate or cost at full load. Then both behind a shared first
+function: a light flow next to a heavy one at part load, and late drops at full load. Then a plain
+chain.
 """
 
 from __future__ import annotations
@@ -23,23 +24,23 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PER_BATCH_NS, PER_PKT_NS = 400, 40  # the scripts' 1000 + 100 n cycles
-FACTORS = (1, 2, 4, 8, 16)  # by how much one function's rate or cost is the other's
-LOADS = (0.5, 0.9)  # of what run to completion carries
+FACTORS = (1, 2, 4, 8, 16)  # one function's rate or cost over the other's
+LOADS = (0.5, 0.9)  # of the rate that run to completion carries
 CHAIN = 4
 
 
 @dataclass(frozen=True)
 class Mode:
-    """How the task executes, and who sets weights."""
+    """How the task executes, and what sets the weights."""
 
     name: str
     execution: str = "wfq"
     backpressure: str = "off"
     controller: str = "null"
-    is_weighted: bool = False  # weights by hand: in proportion to rate x cost
+    is_weighted: bool = False  # weights set by hand, proportional to rate x cost
 
     def engine(self) -> dict[str, str]:
-        """As in a pipeline's file."""
+        """The `execution` section of a pipeline file."""
         return {"mode": self.execution, "backpressure": self.backpressure}
 
 
@@ -48,20 +49,20 @@ WFQ = Mode("WFQ")
 MODES = (
     RTC,
     WFQ,
-    Mode("WFQ, weights by hand", controller="none", is_weighted=True),  # null sets equal ones
+    Mode("WFQ, weights by hand", controller="none", is_weighted=True),  # null: equal weights
     Mode("WFQ, backpressure", backpressure="on"),
     Mode("NFVnice", backpressure="early_drop", controller="nfvnice"),
 )
 
 
 def pipeline(mode: Mode, factor: int, *, is_shared: bool, weights: tuple[int, int]) -> str:
-    """Light and heavy function behind a split, and perhaps behind a function of both."""
+    """A light and a heavy function behind a split, optionally behind a function shared by both."""
     options = Options(idle="hold", execution=dict(mode.engine()))
     built = Pipeline("fairness", options)
     port = built.port("link", "ring", size_pkts=64)
     built.generator("load", port, rate_pps=1_000_000, arrivals="poisson")
     path = [built.module("in", "port_in", port=port)]
-    # By hand: in proportion to rate x cost; the shared function sees the packets of both.
+    # By hand: proportional to rate x cost; the shared function gets the packets of both.
     heavy = factor * weights[0] if mode.is_weighted else 1
     if is_shared:
         path.append(_function(built, "shared", 1, 2 if mode.is_weighted else 1))
@@ -70,7 +71,7 @@ def pipeline(mode: Mode, factor: int, *, is_shared: bool, weights: tuple[int, in
     )
     for before, after in itertools.pairwise(path):
         before >> after
-    # The heavy one first: a run executes it before the light one's share.
+    # The heavy one first: a run executes it before the light flow's packets.
     for gate, (name, own, weight) in enumerate((("heavy", factor, heavy), ("light", 1, 1))):
         work = _function(built, name, own, weight)
         end = built.module(f"out_{name}", "sink")
@@ -80,7 +81,7 @@ def pipeline(mode: Mode, factor: int, *, is_shared: bool, weights: tuple[int, in
 
 
 def chain(mode: Mode) -> str:
-    """Equal functions one after the other: nothing to be unfair about."""
+    """Equal functions in a row, which leave no room for unfairness."""
     built = Pipeline("chain", Options(idle="hold", execution=dict(mode.engine())))
     port = built.port("link", "ring", size_pkts=64)
     built.generator("load", port, rate_pps=1_000_000, saturate=True)
@@ -101,7 +102,7 @@ def _function(built: Pipeline, name: str, factor: int, weight: int = 1) -> Modul
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """Full load first; what run to completion carries decides the part loads."""
+    """Full load first; the rate that run to completion carries there decides the part loads."""
     shares = [(what, f, mode) for what in ("rate", "cost") for f in FACTORS for mode in MODES]
     first = yield [
         *(_shares_case(setup, what, f, mode) for what, f, mode in shares),
@@ -150,7 +151,7 @@ def _time_ns(found: dict[str, Any], module: str, factor: int) -> float:
 
 def _row(found: dict[str, Any], part: str, mode: Mode, **more: Any) -> Row:
     flows = {name: flow for name, flow in found["flows"].items() if name in ("heavy", "light")}
-    # What was dropped behind the shared function has been worked on for nothing.
+    # Work on packets that are dropped behind the shared function is wasted.
     late = sum(found["by_module"][name]["dropped_pkts"] for name in flows)
     served = sum(found["by_module"][name]["pkts"] for name in flows)
     return {
@@ -170,7 +171,7 @@ def _shares_row(results: Results, what: str, factor: int, mode: Mode) -> Row:
     rate, cost = (factor, 1) if what == "rate" else (1, factor)
     row = _row(found, what, mode, factor=factor)
     heavy_ns, light_ns = _time_ns(found, "heavy", cost), _time_ns(found, "light", 1)
-    # 1: delivered stands as offered.
+    # 1: the ratio of delivered rates equals that of the offered ones.
     row["proportion"] = row["heavy_rate_pps"] / row["light_rate_pps"] / rate
     row["time_share"] = heavy_ns / (heavy_ns + light_ns)
     return row

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fairness_claims.py - what the paper's appendix A argues, held against our numbers.
+"""fairness_claims.py - the claims of the paper's appendix A, compared with our numbers.
 
-It gives no numbers but those of figure 11, and bounds here are ours.
+The appendix has no numbers except those of figure 11; the bounds here are ours.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from ..common.experiment import Row
 from ..common.verdict import Verdict, at_least, at_most, percent, times
 
-_PROPORTIONAL = 0.05  # what a ratio of rates may be off by
+_PROPORTIONAL = 0.05  # tolerance for a ratio of rates
 _SHARED = ("rate", "cost")
 
 
 def claims(rows: Sequence[Row]) -> list[Verdict]:
-    """One verdict a sentence of the appendix."""
+    """One verdict per sentence of the appendix."""
 
     def off(mode: str) -> dict[str, float]:
         return {

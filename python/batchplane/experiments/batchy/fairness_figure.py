@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def draw_panels(rows: Sequence[Row], setup: Setup) -> Figure:
-    """Two panels of shares, two of delays, one of drops, one of what scheduling costs."""
+    """Two panels of shares, two of delays, one of drops, one of the cost of scheduling."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12.5, 7.6), layout="constrained")

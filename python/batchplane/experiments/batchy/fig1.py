@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fig1.py - the largest rate of a module by the size of its input batches (figure 1).
+"""fig1.py - the maximum rate of a module by the size of its input batches (figure 1).
 
-Measured: the module by itself. Simulated: with the costs given, between an input that is never
-empty and a sink, so that the engine's own costs are in it, as BESS's are in the paper's.
+Measured: the module by itself. Simulated: with the given costs, between an input that is never
+empty and a sink, so that it includes the engine's own costs, as the paper includes BESS's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SIZES = (1, 2, 4, 8, 16, 32)
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """Measured: no pipeline runs. Simulated: one for each module and size."""
+    """Measured: no pipeline runs. Simulated: one run for each module and size."""
     modules = modules_of(setup)
     if setup.is_measured:
         yield []
@@ -50,7 +50,7 @@ def _row(module: dict[str, Any], rates: dict[int, float]) -> Row:
 
 
 def pipeline(batch_pkts: int) -> str:
-    """A stand-in between input and sink, as fast as the worker takes packets."""
+    """A module between input and sink, at the rate that the worker can take."""
     built = Pipeline("one", Options(batch_pkts=batch_pkts, idle="hold"))
     port = built.port("link", "ring", size_pkts=64)
     built.generator("load", port, rate_pps=1_000_000, saturate=True)
@@ -77,7 +77,7 @@ def _case(module: dict[str, Any], batch_pkts: int, setup: Setup) -> Case:
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
-    """What the paper says of figure 1; `cost` is made to gain more and stays out."""
+    """The paper's claims about figure 1; `cost` gains more by construction and is left out."""
     gains = {row["module"]: row["gain"] for row in rows}
     papers = {
         row["module"]: row["gain"] for row in rows if row["papers_name"] not in ("-", "Bypass")
@@ -91,7 +91,7 @@ def claims(rows: list[Row]) -> list[Verdict]:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """Rate of each module against batch size, and the paper's band from its single packets on."""
+    """The rate of each module by batch size, with the paper's band above single packets."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.0, 5.5), layout="constrained")

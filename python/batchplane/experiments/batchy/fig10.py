@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fig10.py - a mobile gateway whose bulk traffic breaks what is promised beside it: the pipeline is
-cut, live (figure 10), and joined again when there is little to do.
+"""fig10.py - a mobile gateway whose bulk traffic breaks other flows' SLOs: the pipeline is cut,
+live (figure 10), and joined again at low load.
 
-Two of eight users have bearer 0 with a promise of 1 ms; the other bearer of all is bulk, and takes
-250,000 + 50,000 n cycles a batch. Two more workers have nothing to do.
+Two of eight users have bearer 0 with an SLO of 1 ms; the other bearer of all users is bulk and
+takes 250,000 + 50,000 n cycles per batch. Two more workers are idle.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 SLO_NS = 1_000_000
 MASTER_PERIODS = 20
-# In periods: the master acts after the 20th, the load falls after the 60th.
+# In periods: the master acts after the 20th, the load drops after the 60th.
 FULL, FALLEN, END = 20, 60, 140
 SETTLED = 5  # periods after a change
 LIGHT_PPS = 2_000
 FLOW, MODULE = "dl_0_0", "ttl"
 
-# By how they are shown: controller, its rule for cuts, and whether the bulk's queue holds back.
+# By label: controller, its rule for cuts, and whether the bulk's queue holds back.
 RUNS = {
     "one worker": ("full", "off", True),
     "cut, queue drops": ("full", "greedy", False),
@@ -44,7 +44,7 @@ _WAITS = (
 
 
 def make_case(setup: Setup, run: str) -> Case:
-    """Full load from the start on, and little from period 60."""
+    """Full load from the start, and low load from period 60."""
     controller, decompose, waits = RUNS[run]
     period_ns = 20_000_000 if setup.is_quick else 50_000_000
     at = FALLEN * period_ns
@@ -86,7 +86,7 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
     )
 
 
-# First period and the one after the last, of each part of a run.
+# The first period of each part of a run, and the one after its last.
 PARTS = {
     "full load": (SETTLED, FULL),
     "after the cut": (FULL + SETTLED, FALLEN),
@@ -97,7 +97,7 @@ PARTS = {
 def row_of(
     run: str, columns: dict[str, list[Any]], moves: list[Row], period_ns: int, part: str
 ) -> Row:
-    """Rate, the first flow's delay and how often an SLO was broken, in one part of a run."""
+    """The rate, the first flow's delay and the share of SLO violations, in one part of a run."""
     begin, end = PARTS[part]
     inside = [m for m in moves if (begin - SETTLED) * period_ns < m["time_ns"] <= end * period_ns]
     delays = [ns for ns in columns["delay_ns"][begin:end] if ns]
@@ -112,7 +112,7 @@ def row_of(
 
 
 def claims(rows: list[Row], moves: dict[str, list[Row]]) -> list[Verdict]:
-    """What the paper says of figure 10, and of the way back."""
+    """The paper's claims about figure 10, and ours about joining again."""
 
     def value(run: str, part: str, key: str) -> float:
         return next(float(r[key]) for r in rows if (r["run"], r["part"]) == (run, part))
@@ -166,19 +166,17 @@ def claims(rows: list[Row], moves: dict[str, list[Row]]) -> list[Verdict]:
 
 
 def count(value: float) -> str:
-    """A number of things."""
     return f"{value:.0f}"
 
 
 def yes(value: float) -> str:
-    """1 or 0."""
     return "yes" if value else "no"
 
 
 def draw(
     series: dict[str, dict[str, list[Any]]], moves: dict[str, list[Row]], period_ns: int
 ) -> Figure:
-    """Figure 10: the delay, and the rate that the paper does not show."""
+    """Figure 10: the delay, and the rate, which the paper does not show."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10.0, 6.5), layout="constrained")

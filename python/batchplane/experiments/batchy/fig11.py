@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fig11.py - two leaves of unlike rate or cost: explicit scheduling against run to completion.
+"""fig11.py - two leaves of different rate or cost: explicit scheduling against run to completion.
 
-First as the paper has it, at full load, with equal weights and with NFVnice's. Then both modes
-under the same SLO, each with the controller that seeks the optimum.
+First at full load like the paper, with equal weights and with NFVnice's. Then both modes under the
+same SLO, each with the controller that searches the optimum.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ASYMMETRIES: dict[str, dict[str, int]] = {
 
 @dataclass(frozen=True)
 class Mode:
-    """How the task executes, and who sets weights and triggers."""
+    """How the task executes, and what sets weights and triggers."""
 
     name: str
     controller: str
@@ -37,7 +37,7 @@ class Mode:
     backpressure: str = "off"
 
     def params(self) -> dict[str, Any]:
-        """For pipelines/tree.yaml."""
+        """Parameters of pipelines/tree.yaml."""
         return {"execution": self.execution, "backpressure": self.backpressure}
 
 
@@ -52,12 +52,12 @@ PROMISED = (
     Mode("WFQ, explicit model", "wfq", backpressure="on"),
 )
 SLOS = ("30us", "60us", "120us")
-LOADS = (0.3, 0.9)  # of what run to completion carries with full batches
+LOADS = (0.3, 0.9)  # of the rate that run to completion carries with full batches
 PROMISED_LEAVES = 16  # with two, batches are full anyway
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """Full load first; what it carries decides the loads under a promise."""
+    """Full load first; its rate decides the loads under an SLO."""
     full = yield [_case(setup, what, mode, {"saturate": True}) for what, mode in _full_load()]
     most = yield [
         _case(setup, what, Mode("max", "max", "run_to_completion"), _WIDE | {"saturate": True})
@@ -118,7 +118,7 @@ def _case(
 def _row(results: Results, what: str, mode: Mode, slo: str = "", load: float = 0.0) -> Row:
     found = results[_key(what, mode, slo, load)]
     rates = [found["flows"][flow]["rate_pps"] for flow in FLOWS]
-    offered = 2.0 if what == "rate" else 1.0  # NF1's by NF2's
+    offered = 2.0 if what == "rate" else 1.0  # NF1's rate over NF2's
     return {
         "asymmetry": what,
         "mode": mode.name,
@@ -127,7 +127,7 @@ def _row(results: Results, what: str, mode: Mode, slo: str = "", load: float = 0
         "rate_pps": found["rate_pps"],
         "nf1_rate_pps": rates[0],
         "nf2_rate_pps": rates[1],
-        # 1: what NF1 and NF2 deliver stands as what was sent to them.
+        # 1: the delivered rates of NF1 and NF2 have the ratio of the offered ones.
         "proportion": rates[0] / rates[1] / offered if rates[1] else float("inf"),
         "nf1_delay_ns": found["flows"][FLOWS[0]]["delay_mean_ns"],
         "nf2_delay_ns": found["flows"][FLOWS[1]]["delay_mean_ns"],
@@ -138,7 +138,7 @@ def _row(results: Results, what: str, mode: Mode, slo: str = "", load: float = 0
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """Rates and delays of both flows at full load, and load under the same promise."""
+    """Rates and delays of both flows at full load, and the load under the same SLO."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12.0, 7.2), layout="constrained")

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fig11_claims.py - what the paper says of figure 11, and what we add."""
+"""fig11_claims.py - the paper's claims about figure 11, and our own."""
 
 from __future__ import annotations
 
 from ..common.experiment import Row
 from ..common.verdict import Verdict, at_least, at_most, in_range, percent, times
 
-# What a ratio of rates may be off by and still count as proportional.
+# Up to this error a ratio of rates counts as proportional.
 _PROPORTIONAL = 0.05
 ASYMMETRIES = ("rate", "cost")
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
-    """Verdicts of the figure."""
+    """The verdicts of the figure."""
     full = {(row["asymmetry"], row["mode"]): row for row in rows if not row["slo"]}
     return [
         at_most(
@@ -67,7 +67,7 @@ def claims(rows: list[Row]) -> list[Verdict]:
 
 
 def _pairs(rows: list[Row]) -> dict[str, tuple[Row, Row]]:
-    """Of each load and SLO: run to completion, and the explicit model."""
+    """For each load and SLO: run to completion, and the explicit model."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         if row["slo"]:
@@ -80,7 +80,7 @@ def _ratios(rows: list[Row], key: str) -> dict[str, float]:
 
 
 def _why_broken(rows: list[Row]) -> str:
-    """What the worst case looks like: only what its numbers show."""
+    """Describes the worst case, only from its numbers."""
     broken = _broken(rows)
     if not broken:
         return ""

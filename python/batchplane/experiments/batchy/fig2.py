@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """fig2.py - the toy split of figure 2: k batches of k packets through a k-way split.
 
-A batch costs one unit and each of its packets one more; everything else is free.
+A batch costs one unit and each of its packets one more unit; everything else is free.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _WAYS = (2, 4, 8, 16)
 
 
 def pipeline(ways: int) -> dict[str, Any]:
-    """Bursts of `ways` packets, dealt out one to each of `ways` functions."""
+    """Bursts of `ways` packets, one packet to each of `ways` functions."""
     built = Pipeline(f"split_{ways}", Options(idle="hold"))
     port = built.port("link", "ring", size_pkts=64)
-    # A burst comes when even the unbuffered execution of the one before is long over.
+    # A burst comes long after even the unbuffered execution of the previous one.
     rate_pps = ways / (4 * ways * 2 * _UNIT_NS) * 1e9
     built.generator("load", port, rate_pps=rate_pps, burst_pkts=ways)
     entry = built.module("in", "port_in", port=port)
@@ -99,7 +99,7 @@ def claims(rows: list[Row]) -> list[Verdict]:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """Units over ways, ours as points on the paper's curves."""
+    """Cost in units by ways, with our points on the paper's curves."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.6), layout="constrained")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fig3.py - service time by batch size, the line through it and its batchiness (figure 3)."""
+"""fig3.py - service time by batch size, its linear fit and its batchiness (figure 3)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# What the papers' scripts give, in ns: per batch and per packet.
+# The values of the papers' scripts in ns: per batch and per packet.
 PUBLISHED = {
     "exact_match": (117.8, 19.2),
     "ipv4_lookup": (214.7, 40.2),
@@ -27,12 +27,12 @@ _MIN_R_SQUARED = 0.96
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """No pipeline runs: modules by themselves."""
+    """No pipeline runs: modules are measured by themselves."""
     yield []
     modules = modules_of(setup)
     rows = [_row(module) for module in modules]
     tables = {module["kind"]: [float(ns) for ns in module["table_ns"]] for module in modules}
-    # A line that was given fits itself.
+    # A given line fits itself perfectly.
     told = [v for v in claims(rows) if setup.is_measured or "R^2" not in v.claim]
     return Outcome(rows, COLUMNS, told, lambda: draw(rows, tables, setup), tables)
 
@@ -53,7 +53,7 @@ def _row(module: dict[str, Any]) -> Row:
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
-    """What the paper says of figure 3; `cost` is given its line, a flat one."""
+    """The paper's claims about figure 3; `cost` has a given, flat line."""
     papers = [row for row in rows if row["papers_name"] not in ("-", "Bypass")]
     fits = {row["module"]: row["r_squared"] for row in papers}
     given = [row for row in rows if row["papers_batch_ns"] is not None]
@@ -87,7 +87,7 @@ def claims(rows: list[Row]) -> list[Verdict]:
 
 
 def draw(rows: list[Row], tables: dict[str, list[float]], setup: Setup) -> Figure:
-    """Points and lines: all modules, and beside them those that the papers give, with theirs."""
+    """Points and lines: of all modules, and of those in the papers with the papers' lines."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12.5, 5.5), layout="constrained")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CONTROLLERS = ("null", "full", "optimal")
 LEAVES = (1, 2, 4, 8, 16, 32)
 _PER_BATCH_CYCLES = 10_000
-_BUFFERED_SETTINGS = {"controllable_bound": 1.0}  # as the scripts: every leaf has a buffer
+_BUFFERED_SETTINGS = {"controllable_bound": 1.0}  # as in the scripts: every leaf has a buffer
 
 
 BATCHINESS = tuple(percent / 100 for percent in range(5, 100, 5))
@@ -74,7 +74,7 @@ def _name(row: Row) -> str:
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
-    """What the paper says of figure 8a."""
+    """The paper's claims about figure 8a."""
 
     def speedups(key: str, is_in_regime: bool | None) -> dict[str, float]:
         return {
@@ -100,7 +100,7 @@ def claims(rows: list[Row]) -> list[Verdict]:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """Two contour plots: full and optimal over null."""
+    """Two contour plots: full over null and optimal over null."""
     import numpy as np
     from matplotlib.colors import BoundaryNorm
     from matplotlib.figure import Figure
@@ -111,7 +111,7 @@ def draw(rows: list[Row], setup: Setup) -> Figure:
         "paper: 1.5-4 x from 4-8 branches on below 0.5; 1.2 x elsewhere, never below 1",
         fontsize=11,
     )
-    # No core gains more than B times. What is slower than null by 1 % shows as a darker patch.
+    # No speed-up can exceed B. Anything more than 1 % slower than null shows as a darker patch.
     levels = [0.9, 0.99, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0, 32.0]
     norm = BoundaryNorm(levels, 256)
     for axis, name in zip(figure.subplots(1, 2, sharey=True), ("full", "optimal"), strict=True):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """fig8b.py - speed-up over null by number of branches and burstiness of the input (figure 8b).
 
-The input has b packets of each flow in a row. Where bursts are as long as batches are, each branch
-gets large batches without any buffer.
+The input has b consecutive packets of each flow. If bursts are as long as batches, each branch gets
+large batches without any buffer.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ CONTROLLERS = ("null", "full", "optimal")
 LEAVES = (1, 2, 4, 8, 16, 32)
 BURSTS = (1, 2, 4, 8, 10, 12, 16, 24, 32)
 _QUICK_BURSTS = (1, 2, 4, 8, 12, 16, 32)
-BACKBONE_BURST = 1.13  # of a CAIDA trace, as the paper tells
+BACKBONE_BURST = 1.13  # of a CAIDA trace, according to the paper
 _LONG_BURST = 10
 _FADED = 1.25
 _PER_BATCH_CYCLES, _PER_PKT_CYCLES = 1000, 100
 
 
 def bursts(setup: Setup) -> tuple[int, ...]:
-    """Packets of a flow in a row."""
+    """The numbers of consecutive packets of a flow."""
     return _QUICK_BURSTS if setup.is_quick else BURSTS
 
 
 @lru_cache(maxsize=16)
 def pipeline(leaves: int) -> str:
-    """A tree split by destination, of equal leaves, as fast as the worker takes packets."""
+    """A tree of equal leaves, split by destination, at the rate that the worker can take."""
     built = Pipeline(f"bursts_{leaves}", Options(idle="hold"))
     port = built.port("link", "ring", size_pkts=64)
     addresses = [ip("20.0.0.1", i) for i in range(leaves)]
@@ -103,7 +103,7 @@ def _name(row: Row) -> str:
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
-    """What the paper says of figure 8b."""
+    """The paper's claims about figure 8b."""
 
     def of(key: str, least: int, most: int, leaves: int = 1) -> dict[str, float]:
         return {
@@ -129,7 +129,7 @@ def claims(rows: list[Row]) -> list[Verdict]:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """A line a number of branches, of full and of optimal."""
+    """One line per number of branches, for full and for optimal."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11.0, 4.8), layout="constrained")
@@ -141,7 +141,7 @@ def draw(rows: list[Row], setup: Setup) -> Figure:
     steps = bursts(setup)
     panels: Any = figure.subplots(1, 2, sharey=True)
     for axis, name in zip(panels, ("full", "optimal"), strict=True):
-        for i, n in reversed(list(enumerate(LEAVES))):  # equal ones lie within each other
+        for i, n in reversed(list(enumerate(LEAVES))):  # equal points are drawn inside each other
             mine = [row[f"{name}_speedup"] for row in rows if row["leaves"] == n]
             axis.plot(steps, mine, "o-", color=COLOURS[i], label=f"{n}", markersize=3 + 2 * i)
         axis.axvline(BACKBONE_BURST, color="black", linestyle=":", linewidth=1)

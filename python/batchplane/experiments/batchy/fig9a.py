@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 CONTROLLERS = ("null", "max", "full", "optimal")
 SLOS_US = (150, 100, 200, 300, 125, 60)
-_ROOM_US = 200  # from here on there is room to recover batches
+_ROOM_US = 200  # from this SLO on there is room for larger batches
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
     """20 periods of each SLO."""
     each = 10 if setup.is_quick else 20
-    # A daemon is asked once a period, which would disturb shorter ones.
+    # A daemon is queried once per period, which would disturb shorter periods.
     period_ns = 10_000_000 if setup.is_quick and not setup.is_measured else 100_000_000
     step_ns = each * period_ns
     words = [f"flow_*.slo={slo}us" for slo in SLOS_US]
@@ -51,10 +51,10 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
 
 
 def recovery_periods(series: dict[str, list[Any]], step: int, step_ns: int) -> int:
-    """Periods of this step until no flow is late any more."""
+    """The number of periods in this step until no flow is late any more."""
     inside = step_of(series, step, step_ns, range(len(series["time_ns"])))
     late = [n for n, i in enumerate(inside, 1) if series["is_violated"][i]]
-    # Late ones after a pause are violations of their own, not recovery.
+    # Late periods after a good one are violations of their own, not recovery.
     count = 0
     while count < len(late) and late[count] == count + 1:
         count += 1
@@ -64,7 +64,7 @@ def recovery_periods(series: dict[str, list[Any]], step: int, step_ns: int) -> i
 def claims(
     series: dict[str, dict[str, list[Any]]], rows: list[Row], step_ns: int, period_ns: int
 ) -> list[Verdict]:
-    """What the paper says of figure 9a."""
+    """The paper's claims about figure 9a."""
     rates = {(row["controller"], row["step"]): row["rate_pps"] for row in rows}
     wide = [f"{slo} us" for slo in SLOS_US if slo >= _ROOM_US]
     labels = [f"{slo} us" for slo in SLOS_US]

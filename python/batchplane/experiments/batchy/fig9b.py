@@ -20,7 +20,7 @@ SLO_NS = 1_000_000
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """20 periods of each load; long ones, since the slowest flow has 312 packets a second."""
+    """20 periods of each load; long ones, as the slowest flow has only 312 packets per second."""
     each = 10 if setup.is_quick else 20
     quick_ns = 100_000_000 if setup.is_measured else 50_000_000
     period_ns = quick_ns if setup.is_quick else 1_000_000_000
@@ -41,7 +41,7 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
-    """What the paper says of figure 9b, and what only age limits can hold."""
+    """The paper's claims about figure 9b, and one that only age limits can fulfil."""
 
     def values(controller: str, key: str) -> dict[str, float]:
         return {row["step"]: row[key] for row in rows if row["controller"] == controller}

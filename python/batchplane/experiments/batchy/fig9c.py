@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fig9c.py - a mobile gateway: the load of one bearer changes beside bulk traffic (figure 9c).
+"""fig9c.py - a mobile gateway: the load of one bearer changes next to bulk traffic (figure 9c).
 
-Bearer 0 of one user carries 10, 20, 5, 50, 15, 1 kpps in each direction and is promised 1 ms; the
-other bearer of all 16 users carries 2 Mpps together, without a promise.
+Bearer 0 of one user carries 10, 20, 5, 50, 15, 1 kpps in each direction with an SLO of 1 ms; the
+other bearer of all 16 users carries 2 Mpps in total, without an SLO.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def words(kpps: int) -> list[str]:
 
 
 def events(step_ns: int) -> str:
-    """The loads after the first one."""
+    """The loads after the first one, as a scenario."""
     lines = ["events:"]
     for i, kpps in enumerate(LOADS_KPPS[1:], 1):
         lines += [f"  - {{at: {i * step_ns}ns, set: '{word}'}}" for word in words(kpps)]
@@ -55,7 +55,7 @@ def events(step_ns: int) -> str:
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """20 periods of each load; at 1 kpps a short period would have no packet to speak of."""
+    """20 periods of each load; at 1 kpps a short period would have too few packets."""
     each = 10 if setup.is_quick else 20
     period_ns = 100_000_000 if setup.is_quick else 1_000_000_000
     step_ns = each * period_ns
@@ -93,13 +93,13 @@ def claims(
     step_ns: int,
     period_ns: int,
 ) -> list[Verdict]:
-    """As figure 9b, and a gain over null; the load being given, a gain is less work for it."""
+    """As for figure 9b, and a gain over null; as the load is fixed, a gain means less busy time."""
 
     def values(controller: str, key: str) -> dict[str, float]:
         return {row["step"]: row[key] for row in rows if row["controller"] == controller}
 
     def late_share(first: int) -> dict[str, float]:
-        """Of the periods of each step, from this one of the whole run on."""
+        """The share of late periods in each step, from period `first` of the whole run on."""
         columns = series["optimal"]
         found = {}
         for step, kpps in enumerate(LOADS_KPPS):

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MODULE, FLOW = "acl_0_0", "flow_0_0"
-# A change shows in the period that it falls into and while what was held before leaves.
+# A change shows in its own period, and while packets that were held before it leave.
 TRANSIENT_PERIODS = 3
 
 
 def make_case(setup: Setup, controller: str, events: str, length: int, **more: Any) -> Case:
-    """The pipeline under a controller, `length` periods, with events."""
+    """The pipeline under a controller for `length` periods, with events."""
     params = {
         "branches": 4, "nexthops": 8, "fib_size": 1000, "age_limit": NO_LIMIT,
         **more.pop("params", {}),
@@ -42,13 +42,13 @@ def make_case(setup: Setup, controller: str, events: str, length: int, **more: A
 
 
 def time_line(words: Sequence[str], step_ns: int) -> str:
-    """A scenario that sets one of the words after the other, the first one at the start."""
+    """A scenario that applies one setting after the other; the first is set before the start."""
     lines = [f"  - {{at: {i * step_ns}ns, set: '{word}'}}" for i, word in enumerate(words)]
     return "events:\n" + "\n".join(lines[1:]) + "\n"
 
 
 def settled(series: dict[str, list[Any]], step_ns: int, steps: int, period_ns: int) -> list[int]:
-    """Numbers of the periods that are no transient: not right after a change."""
+    """The numbers of the periods that are not right after a change."""
     chosen = []
     for i, end_ns in enumerate(series["time_ns"]):
         step = min((end_ns - 1) // step_ns, steps - 1)
@@ -66,7 +66,7 @@ def step_of(
 
 
 def mean(values: Sequence[float]) -> float:
-    """0 of nothing."""
+    """The mean; 0 for an empty sequence."""
     return sum(values) / len(values) if values else 0.0
 
 
@@ -77,7 +77,7 @@ def step_rows(
     period_ns: int,
     slo_ns: Sequence[int],
 ) -> list[Row]:
-    """One row a controller and step: rate, delay and violations outside of transients."""
+    """One row per controller and step: rate, delay and violations outside of transients."""
     rows = []
     for controller, series in series_by.items():
         chosen = settled(series, step_ns, len(labels), period_ns)
@@ -122,9 +122,9 @@ def draw_series(
     normalise: str = "",
     module: str = MODULE,
     flow: str = FLOW,
-    is_rate_log: bool | None = None,  # as the delay
+    is_rate_log: bool | None = None,  # None: the same as `is_log`
 ) -> Figure:
-    """The three panels of figure 9: control, delay and rate of each controller."""
+    """The three panels of figure 9: trigger, delay and rate of each controller."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10.0, 9.0), layout="constrained")
@@ -135,7 +135,7 @@ def draw_series(
         colour = COLOURS[c % len(COLOURS)]
         times_ms = [t / 1e6 for t in series["time_ns"]]
         top.step(times_ms, series["trigger_pkts"], where="pre", color=colour, label=controller)
-        # A period without a packet of the flow has no delay to show.
+        # A period without a packet of the flow has no delay.
         delays_us = [d / 1e3 if d else float("nan") for d in series["delay_ns"]]
         middle.plot(times_ms, delays_us, color=colour, label=controller, linewidth=1.2)
         rates = [r / most if normalise else r / 1e6 for r in series["out_pps"]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""speedup.py - rates of controllers over that of null, and that none of ours is below."""
+"""speedup.py - rates of controllers relative to null, and the claim that none is slower."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..common.verdict import Verdict, at_least, times
 
 
 def over_null(rates: Mapping[str, float]) -> Row:
-    """Fields of a row: the rate of each controller, full and optimal over null."""
+    """Fields of a row: the rate of each controller, and full and optimal relative to null."""
     return {
         **{f"{name}_rate_pps": rate for name, rate in rates.items()},
         "full_speedup": rates["full"] / rates["null"],
@@ -19,7 +19,7 @@ def over_null(rates: Mapping[str, float]) -> Row:
 
 
 def nowhere_slower(rows: list[Row], name_of: Callable[[Row], str]) -> list[Verdict]:
-    """The paper's claim for full, ours for optimal."""
+    """The paper's claim for full, and ours for optimal."""
 
     def of(key: str) -> dict[str, float]:
         return {name_of(row): row[key] for row in rows}

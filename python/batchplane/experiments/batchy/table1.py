@@ -2,8 +2,8 @@
 """table1.py - response time of a controller by number of branches, and its parts (table 1).
 
 Simulated: steps of the controllers are timed in this process, on snapshots of the simulator.
-Measured: what a daemon tells of its own steps; reading counts and changing buffers are one part
-there.
+Measured: the daemon's own timing of its steps, which does not separate reading counters from
+changing buffers.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 CONTROLLERS = ("full", "optimal")
 BRANCHES = (2, 4, 8, 16, 32, 64)
 _PERIOD_NS = 10_000_000
-_UNTIMED = 5  # periods of a start: buffers go in, memory is allotted
+_UNTIMED = 5  # first periods: buffers are inserted, memory is allocated
 PAPER_MIN_NS, PAPER_MAX_NS = 2e6, 90e6
 
 
 def make_case(controller: str, branches: int, setup: Setup) -> Case:
-    """Robot control with so many branches at full load."""
+    """Robot control with that many branches at full load."""
     periods = 40 if setup.is_quick else 200
     return Case(
         f"{controller}/{branches}",
@@ -67,7 +67,7 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
 def timed_steps(
     case: Case, now_ns: Callable[[], int] = time.perf_counter_ns
 ) -> dict[str, list[int]]:
-    """Durations by part, of every second period the parts and of the others the whole step."""
+    """Durations by part: every second period has the parts, the others the whole step."""
     inputs = inputs_of(case)
     native: NativeSimulation = make_simulation(inputs.spec)
     for edit in inputs.edits:
@@ -76,7 +76,7 @@ def timed_steps(
     spent: dict[str, list[int]] = {"statistics": [], "apply": [], "whole": []}
     decision: dict[str, Any] = {"changes": []}
     gc_was_on = gc.isenabled()
-    gc.disable()  # its pauses are no part of a step
+    gc.disable()  # garbage collection is not part of a step
     try:
         for number in range(case.warmup_periods + case.periods):
             native.run_until((number + 1) * case.period_ns)
@@ -102,7 +102,7 @@ def timed_steps(
 
 
 def stepped_row(controller: str, branches: int, spent: dict[str, list[int]]) -> Row:
-    """Lower quartiles, which other programs disturb least; what is left of a step is the
+    """Lower quartiles, as other programs disturb them least; the rest of a step is the
     algorithm."""
     parts = {name: statistics.quantiles(values, n=4)[0] for name, values in spent.items()}
     rest = parts["whole"] - parts["statistics"] - parts["apply"]
@@ -113,7 +113,7 @@ def stepped_row(controller: str, branches: int, spent: dict[str, list[int]]) -> 
 
 
 def measured_row(controller: str, branches: int, result: dict[str, Any]) -> Row:
-    """Medians that the daemon tells; it does not part statistics from apply."""
+    """The daemon's medians; it does not separate statistics from apply."""
     algorithm = float(result["median_controller_ns"] or 0)
     rest = max(float(result["median_step_ns"] or 0) - algorithm, 0.0)
     row = _row(controller, branches, None, algorithm, None, rest)
@@ -148,7 +148,7 @@ def _row(
 
 
 def claims(rows: list[Row], setup: Setup) -> list[Verdict]:
-    """What the paper says of table 1, and what is asked of us."""
+    """The paper's claims about table 1, and our own requirement."""
 
     def values(key: str, controller: str = "") -> dict[str, float]:
         return {
@@ -181,7 +181,7 @@ def claims(rows: list[Row], setup: Setup) -> list[Verdict]:
         short_duration,
     ).because("Steps are timed by the wall: what else ran on the machine counts.")  # fmt: skip
     found = [growth, algorithm]
-    if setup.is_measured:  # timed here, most of the other parts is Python
+    if setup.is_measured:  # timed here, the other parts are mostly Python
         found.append(
             at_most(
                 "ours: statistics, step and apply take at most 200 us", values("total_ns"), 200e3,
@@ -194,7 +194,7 @@ def claims(rows: list[Row], setup: Setup) -> list[Verdict]:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """Stacked bars by number of branches, one panel a controller; the paper's range as text."""
+    """Stacked bars by number of branches, one panel per controller; the paper's range as text."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10.0, 4.8), layout="constrained")

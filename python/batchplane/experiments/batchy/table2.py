@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """table2.py - static pipelines at full load under every controller: table 2 and figure 7.
 
-First `max` runs without an SLO; 80 % of its p95 delay, averaged over periods and flows, is the SLO
-of all the runs that count.
+First `max` runs without an SLO. 80 % of its p95 delay, averaged over periods and flows, is the SLO
+of all runs in the table.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ CAREFUL = ("full", "optimal")  # run again with delta = 0.2
 CAREFUL_TOLERANCE = 0.2
 SLO_SHARE = 0.8
 SEEDS = (1, 2, 3)
-# Warm-up periods, periods and their length: the papers', and short ones. A real machine hardly
-# ever leaves a program alone for 100 ms.
+# Warm-up periods, periods and their length: the papers', and short ones. A real machine rarely
+# leaves a program undisturbed for 100 ms.
 _LENGTHS = {
     (False, False): (100, 100, 100_000_000),
     (False, True): (20, 30, 10_000_000),
@@ -36,12 +36,12 @@ _LENGTHS = {
 
 
 def stage_case(config: Config, setup: Setup, controller: str, seed: int, **more: Any) -> Case:
-    """A run of a configuration; warm-up and periods as in the papers, or short ones."""
+    """A run of a configuration; warm-up and periods as in the papers, or shorter."""
     warmup, periods, period_ns = _LENGTHS[setup.is_measured, setup.is_quick]
     params = {**dict(config.params), "saturate": True, "age_limit": NO_LIMIT}
     sets = ("idle=hold", *more.pop("sets", ()))
     name = more.pop("name", controller)
-    if controller in EXPLICIT:  # another way to run: each module its share of cycles
+    if controller in EXPLICIT:  # explicit scheduling: each module gets its share of cycles
         how, controller = EXPLICIT[controller]
         more["engine"] = {"execution": how}
     return Case(
@@ -61,7 +61,7 @@ def stage_case(config: Config, setup: Setup, controller: str, seed: int, **more:
 
 
 def seeds(setup: Setup) -> tuple[int, ...]:
-    """Of the runs that are averaged; a first look at a daemon takes one."""
+    """The seeds to average over; a quick run on a daemon has one."""
     return SEEDS[:1] if setup.is_measured and setup.is_quick else SEEDS
 
 
@@ -98,12 +98,12 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
 
 
 def careful(controller: str) -> str:
-    """What a controller with delta = 0.2 is called here."""
+    """The name of a controller with delta = 0.2."""
     return f"{controller}, delta 0.2"
 
 
 def slo_of(config: Config, calibrated: Results, setup: Setup) -> int:
-    """80 % of the p95 delay under `max`, mean of periods, flows and runs."""
+    """80 % of the p95 delay under `max`, averaged over periods, flows and runs."""
     if config.slo_ns is not None:
         return config.slo_ns
     delays = [
@@ -118,7 +118,7 @@ def mean_row(config: Config, controller: str, slo_ns: int, results: Results, set
     runs = [results[f"{config.label}/{controller}/{seed}"] for seed in seeds(setup)]
 
     def mean(key: str) -> float | None:
-        # A pipeline without a buffer has no batches of interest; only a machine disturbs periods.
+        # None: a pipeline without buffers has no batch size, or the machine disturbed every period.
         found = [run[key] for run in runs if run.get(key) is not None]
         return statistics.fmean(found) if found else None
 
@@ -145,7 +145,7 @@ def draw(rows: list[Row], setup: Setup) -> Figure:
 
 
 def part(value: float | None) -> str:
-    """A ratio that there may not be."""
+    """A ratio, or - if there is none."""
     return "-" if value is None else f"{value:.1%}"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""table2_claims.py - what the paper says of table 2 and figure 7, held against our rows."""
+"""table2_claims.py - the paper's claims about table 2 and figure 7, compared with our rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .table2_configs import NFVNICE, WFQ
 Ratios = Callable[[str, str, str, Sequence[str]], dict[str, float]]
 Values = Callable[[str, str, Sequence[str]], dict[str, float]]
 
-_WIDE = ("L2L3(16)", "GW(16)", "GW(64)", "VRF(16,4)", "VRF(12,8)")  # 16 paths and more
+_WIDE = ("L2L3(16)", "GW(16)", "GW(64)", "VRF(16,4)", "VRF(12,8)")  # 16 paths or more
 _SWINGS = (
     "Looked at: L2L3(4), where by its rule a buffer holds nothing, or 4 packets more than arrive "
     "at once, which passes the SLO; it swings between the two. Likely: packets of a trace come in "
@@ -20,11 +20,11 @@ _SWINGS = (
 )
 _TRAINS = "Likely because packets of a trace come in trains, which its model spaces evenly."
 _SCHEDULERS = ((WFQ, "WFQ (the scripts' NFVnice)"), (NFVNICE, "NFVnice by its own paper"))
-_ALIKE = 0.15  # speed-ups on a trace and on even load
+_ALIKE = 0.15  # tolerance for the speed-up on a trace relative to even load
 
 
 def claims(rows: Sequence[Row]) -> list[Verdict]:
-    """One verdict a claim; pipelines without a single buffer leave nothing to judge."""
+    """One verdict per claim; pipelines without buffers are left out."""
     rows = [row for row in rows if row["batch_mean_pkts"] is not None]
     by = {(row["pipeline"], row["controller"]): row for row in rows}
     pipelines = list(dict.fromkeys(row["pipeline"] for row in rows))
@@ -35,7 +35,7 @@ def claims(rows: Sequence[Row]) -> list[Verdict]:
         return {name: mine / other for name, mine, other in pairs if other > 0}
 
     def values(key: str, of: str, names: Sequence[str]) -> dict[str, float]:
-        # None: the machine left no period alone.
+        # None: the machine disturbed every period.
         found = {name: by[name, of][key] for name in names}
         return {name: value for name, value in found.items() if value is not None}
 
@@ -93,7 +93,7 @@ def claims(rows: Sequence[Row]) -> list[Verdict]:
 
 
 def _on_traces(ratios: Ratios, pipelines: Sequence[str]) -> list[Verdict]:
-    """A replayed trace against even load."""
+    """A replayed trace compared with even load."""
     gains = ratios("rate_pps", "full", "null", pipelines)
     on_trace = {
         name: gains[name] / gains[name[1:]]
@@ -114,7 +114,7 @@ def _on_traces(ratios: Ratios, pipelines: Sequence[str]) -> list[Verdict]:
 
 
 def _explicit(ratios: Ratios, names: Sequence[str], known: Set[str]) -> list[Verdict]:
-    """Full against the engine's explicit scheduling."""
+    """Full compared with the engine's explicit scheduling."""
     return [
         in_range(
             f"full carries 1.5 to 3 times what {label} carries",
@@ -129,7 +129,7 @@ def _explicit(ratios: Ratios, names: Sequence[str], known: Set[str]) -> list[Ver
 
 
 def ours(ratios: Ratios, values: Values, pipelines: Sequence[str]) -> list[Verdict]:
-    """What we claim ourselves of `optimal`."""
+    """Our own claims about `optimal`."""
     return [
         at_least(
             "ours: optimal carries at least full's rate (0.98 allowed)",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""table2_configs.py - the pipelines of table 2, and ways to run them beside the controllers."""
+"""table2_configs.py - the pipelines of table 2, and execution modes to compare with."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ...lang.load import has_pipeline
 from ...lang.schema import EngineModel
 from ..common.experiment import Setup
 
-# The papers' stand-in for NFVnice: weighted fair over modules, without a controller. And NFVnice as
-# its own paper has it: shares by rate x cost, watermarks, early drop.
+# The papers' stand-in for NFVnice: weighted fair queueing of modules, without a controller. And
+# NFVnice as in its own paper: shares by rate x cost, watermarks, early drop.
 WFQ, NFVNICE = "wfq", "nfvnice"
-# How the engine executes, and who decides.
+# The execution mode, and the controller.
 EXPLICIT: dict[str, tuple[dict[str, str], str]] = {
     WFQ: ({"mode": "wfq"}, "null"),
     NFVNICE: ({"mode": "wfq", "backpressure": "early_drop"}, "nfvnice"),
@@ -24,14 +24,14 @@ _USERS = 4
 
 @dataclass(frozen=True)
 class Config:
-    """One pipeline at one size; an SLO of its own where the papers give one."""
+    """One pipeline at one size, with its own SLO if the papers give one."""
 
     label: str
     pipeline: str
     params: tuple[tuple[str, Any], ...]
     slo_flow: str = "flow_*"
     slo_ns: int | None = None
-    trace: tuple[tuple[str, Any], ...] = ()  # replayed, see replay.py
+    trace: tuple[tuple[str, Any], ...] = ()  # traffic to replay, see replay.py
 
 
 def _config(label: str, pipeline: str, **params: Any) -> Config:
@@ -63,7 +63,7 @@ CONFIGS = (
 
 
 def configs(setup: Setup) -> list[Config]:
-    """Those that can run: a daemon's generator replays nothing."""
+    """The configurations that can run: a daemon's generator cannot replay."""
     return [
         config
         for config in CONFIGS
@@ -72,7 +72,7 @@ def configs(setup: Setup) -> list[Config]:
 
 
 def promises(config: Config, slo_ns: int) -> tuple[str, ...]:
-    """Settings; of several bearers the b-th has b + 1 times as long, and the last no promise."""
+    """SLO settings; of several bearers the b-th has b + 1 times as long, and the last no SLO."""
     bearers = dict(config.params).get("bearers", 1)
     if bearers == 1:
         return (f"{config.slo_flow}.slo={slo_ns}ns",)
@@ -80,5 +80,5 @@ def promises(config: Config, slo_ns: int) -> tuple[str, ...]:
 
 
 def executions() -> tuple[str, ...]:
-    """Ways to run beside the controllers, where the engine has any."""
+    """The explicit execution modes, if the engine has them."""
     return tuple(EXPLICIT) if "execution" in EngineModel.model_fields else ()

@@ -24,7 +24,7 @@ _PANELS = (
 
 
 def draw_bars(rows: Sequence[Row], setup: Setup) -> Figure:
-    """Three panels; the paper's claims as bands and lines."""
+    """Three panels, with the paper's claims as bands and lines."""
     from matplotlib.figure import Figure
 
     by = {(row["pipeline"], row["controller"]): row for row in rows}
@@ -56,7 +56,7 @@ def draw_bars(rows: Sequence[Row], setup: Setup) -> Figure:
 
 
 def _claimed(key: str, null: Row, most: Row, name: str) -> tuple[float, float]:
-    """Where the paper says that `full` ends, on our `null` and `max`."""
+    """The range that the paper claims for `full`, based on our `null` and `max`."""
     if key == "batch_mean_pkts":
         return 0.7 * most[key], 0.8 * most[key]
     if key == "rate_pps":

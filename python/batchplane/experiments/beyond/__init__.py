@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""what no paper asked: our own questions to the same program."""
+"""Our own questions, which the papers do not ask."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""batch_size.py - which batch size B is best at which SLO, and why: 32, 64, 128, 256.
+"""batch_size.py - the best batch size B for each SLO, and why: 32, 64, 128, 256.
 
-Larger batches share what a batch costs by itself among more packets, but packets wait for longer,
-and more of them are in the caches at once.
+Larger batches divide the cost per batch by more packets, but packets wait longer, and more of them
+compete for the caches.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ PIPELINES = (
     ("GW(64)", "gateway", {"nexthops": 64}),
     ("VRF(16,16)", "vrf", {"vrfs": 16, "nexthops": 16}),
 )
-ENDS = ("null", "max")  # without a promise
-# Warm-up periods, periods and their length, measured and quick. A buffer of 256 fills within some
-# milliseconds where there are 256 of them; a machine hardly ever leaves a program alone for long.
+ENDS = ("null", "max")  # without an SLO
+# Warm-up periods, periods and their length, measured and quick. With 256 buffers of 256 packets,
+# one takes milliseconds to fill; a machine rarely leaves a program undisturbed for long.
 _LENGTHS = {
     (False, False): (50, 100, 100_000_000),
     (False, True): (15, 20, 20_000_000),
@@ -42,11 +42,11 @@ _LONG_RUNS = (
     "A run is as long as B is large: at these costs one of 256 packets over 256 branches needs "
     "most of 200 us without any buffer, and leaves nothing to fill one."
 )
-_ENOUGH = 0.98  # of the best rate: a smaller B that reaches it is the better one
+_ENOUGH = 0.98  # of the best rate: the smallest B that reaches this is the best
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """Every B at every SLO, and what null and max reach without one."""
+    """Every B at every SLO, and the rates of null and max without one."""
     results = yield [
         _case(label, pipeline, params, batch, setup, controller, slo_us)
         for label, pipeline, params in PIPELINES
@@ -89,7 +89,7 @@ def _case(
         controller,
         {**params, "batch": batch, "saturate": True, "age_limit": NO_LIMIT},
         sets=("idle=hold", promise),
-        # The built-in costs of small batches know nothing of what caches do to large ones.
+        # The built-in costs of small batches do not include the cache misses of large ones.
         costs=WIDE if setup.costs == PRIOR and not setup.is_measured else setup.costs,
         period_ns=period_ns,
         warmup_periods=warmup,
@@ -112,7 +112,7 @@ def _row(label: str, batch: int, controller: str, slo_us: int | None, results: R
 
 
 def best(rows: list[Row], label: str, slo_ns: int) -> tuple[int, float]:
-    """The smallest B that reaches about the highest rate, and that rate over that of B = 32."""
+    """The smallest B that reaches about the highest rate, and that rate relative to B = 32."""
     rates = {
         row["batch_pkts"]: row["rate_pps"]
         for row in rows
@@ -124,7 +124,7 @@ def best(rows: list[Row], label: str, slo_ns: int) -> tuple[int, float]:
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
-    """No claim of the papers: they have B = 32 throughout."""
+    """Our own claims: the papers use B = 32 throughout."""
     promised = [row for row in rows if row["slo_ns"] is not None]
 
     def where(row: Row) -> str:
@@ -163,7 +163,7 @@ def claims(rows: list[Row]) -> list[Verdict]:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """Above: rate against SLO. Below, without a promise: what B changes, and why."""
+    """Above: rate by SLO. Below, without an SLO: the effects of B, and their causes."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11.0, 8.0), layout="constrained")
@@ -199,7 +199,7 @@ def _draw_rates(axis: Axes, label: str, rows: list[Row]) -> None:
 
 
 def _bests(rows: list[Row], label: str) -> str:
-    """128 at 0.2-5 ms: neighbouring SLOs with the same best together."""
+    """The best B by SLO, such as "128 at 0.2-5 ms", with equal neighbours joined."""
     found = [best(rows, label, slo * 1000)[0] for slo in SLOS_US]
     parts = []
     for batch, many in itertools.groupby(zip(found, SLOS_US, strict=True), lambda pair: pair[0]):
@@ -210,7 +210,7 @@ def _bests(rows: list[Row], label: str) -> str:
 
 
 def _draw_reasons(axis: Axes, rows: list[Row]) -> None:
-    """Time of a packet under null and max, and the delay that max has for it."""
+    """Time per packet under null and max, and the delay of max."""
     at = {(r["batch_pkts"], r["controller"]): r for r in rows if r["slo_ns"] is None}
     width = 0.36
     for i, controller in enumerate(ENDS):

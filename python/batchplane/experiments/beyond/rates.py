@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""rates.py - rates beside the original program's at its own SLOs, and at 80 % of our max's delay.
+"""rates.py - our rates next to the original program's, at its own SLOs and at 80 % of max's delay.
 
-The original's rates were measured once on two kinds of CPU; a verdict takes those of the kind
-that this machine has, and the higher ones where it is another.
+The original's rates were measured once on two kinds of CPU. A verdict uses those of this machine's
+kind, or the higher ones on any other CPU.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Rates = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Original:
-    """What the original program reached at an SLO of its own scripts."""
+    """The original program's rates at an SLO of its own scripts."""
 
     label: str
     slo_ns: int
@@ -38,7 +38,7 @@ class Original:
     amd: Rates
 
     def rates_pps(self, cpu: str) -> dict[str, float]:
-        """By controller, on this kind of CPU."""
+        """Rates by controller, for this kind of CPU."""
         if "intel" in cpu.lower():
             chosen = self.intel
         elif "amd" in cpu.lower():
@@ -56,12 +56,12 @@ ORIGINALS = (
 )
 _TIGHT = ("L2L3(16)", "GW(16)", "GW(64)", "VRF(2,4)", "RC(16)")
 _TIGHT_CONTROLLERS = ("max", "optimal")
-# What the daemon spins for must be what the SLOs were made for, whatever the clock of the CPU.
+# The daemon must spin for the time that the SLOs assume, whatever the CPU's clock.
 _ROBOT_BATCH_NS = 4_000
 
 
 def config_of(label: str) -> Config:
-    """Of table 2; robot control with its cost in time."""
+    """The configuration of table 2; robot control has its cost in time."""
     config = next(config for config in CONFIGS if config.label == label)
     if config.pipeline != "robot_control":
         return config
@@ -70,7 +70,7 @@ def config_of(label: str) -> Config:
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """The original's SLOs and the calibration first, then 80 % of what was found."""
+    """The original's SLOs and the calibration first, then 80 % of the calibrated delay."""
     cases = []
     for original in ORIGINALS:
         config = config_of(original.label)
@@ -119,7 +119,7 @@ def _row(original: Original, controller: str, results: Results) -> Row:
     }
     row = _medians(original.label, "the original's", original.slo_ns, controller, runs)
     theirs = original.rates_pps(str(runs["null"][0].get("cpu") or cpu_name()))
-    # They have no `optimal`: ours stands beside their best.
+    # The original has no `optimal`: ours is compared with its `full`.
     other = theirs.get(controller, theirs["full"])
     return {**row, "original_pps": other, "ratio": row["rate_pps"] / other}
 
@@ -133,7 +133,7 @@ def _tight_row(label: str, slo_ns: int, controller: str, results: Results) -> Ro
 def _medians(
     label: str, where: str, slo_ns: int, controller: str, by_controller: dict[str, list[Any]]
 ) -> Row:
-    """Of the runs; shares of another controller's rate are taken run by run, since machines
+    """Medians of the runs; ratios to another controller's rate are taken run by run, since machines
     change their speed for seconds."""
     runs = by_controller[controller]
     rates = [run["rate_pps"] for run in runs]
@@ -173,7 +173,7 @@ def _mean(runs: list[Any], key: str) -> float | None:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """Bars of ours by controller, the original's as black lines across them."""
+    """Bars of our rates by controller, with the original's as black lines across them."""
     from .rates_figure import draw_bars
 
     return draw_bars(rows, setup)

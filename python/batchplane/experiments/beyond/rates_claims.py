@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""rates_claims.py - how much faster than the original we have to be, and what 80 % must keep."""
+"""rates_claims.py - the speed-ups over the original that we require, and claims at 80 %."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from ..common.experiment import Row
 from ..common.verdict import Verdict, at_least, at_most, percent, times
 
-# Of the original's `full`, at the same SLO.
+# Relative to the original's `full`, at the same SLO.
 _MIN_RATIO = {"L2L3(16)": 3.0, "GW(16)": 2.5, "VRF(2,4)": 2.5}
-# What batches of 32 allow where a leaf takes 4000 ns for one.
+# The limit for batches of 32, if a leaf takes 4000 ns per batch.
 ROBOT_FULL_PPS = 7.7e6
 _ROBOT, _ORIGINALS, _TIGHT = "RC(16)", "the original's", "80 % of max's"
 MAX_VIOLATED = 0.005
@@ -23,7 +23,7 @@ _OTHER_MACHINE = (
 
 
 def claims(rows: Sequence[Row], is_measured: bool = True) -> list[Verdict]:
-    """One verdict a claim."""
+    """One verdict per claim."""
     other = "" if is_measured else _OTHER_MACHINE
     by = {(row["pipeline"], row["slo"], row["controller"]): row for row in rows}
     found = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""rates_figure.py - bars of our rates by controller, with the original's as lines across them."""
+"""rates_figure.py - bars of our rates by controller, with lines for the original's."""
 
 from __future__ import annotations
 

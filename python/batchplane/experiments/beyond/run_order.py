@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""run_order.py - what the run order alone costs: by depth against by deadline.
+"""run_order.py - the cost of the run order alone: by depth compared with by deadline.
 
-Heavy branches beside a tight flow, at loads from light to saturating and with batches of several
-sizes. The rate at an SLO is the highest load at which some size keeps the tight flow's p95 below.
+Heavy branches next to a tight flow, at loads from light to saturated and with several batch sizes.
+The rate at an SLO is the highest load at which some batch size keeps the tight flow's p95 below it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ORDERS = ("depth", "deadline")
 _FULL = 32
 _TRIGGERS = (0, 8, 16, _FULL)
 SATURATED = 1.0
-# Of the rate that full batches carry.
+# Relative to the rate that full batches carry.
 _QUICK_LOADS = (0.2, 0.35, 0.5, 0.65, 0.8, 0.9, SATURATED)
 _LOADS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, SATURATED)
 _WARMUP = 10
@@ -34,7 +34,7 @@ _QUICK_POINTS, _POINTS = 8, 16
 
 @dataclass(frozen=True)
 class Mix:
-    """A pipeline with heavy branches beside a tight flow."""
+    """A pipeline with heavy branches next to a tight flow."""
 
     label: str
     pipeline: str
@@ -54,7 +54,7 @@ MIXES = (
 
 @dataclass(frozen=True)
 class Run:
-    """One load, one size of batches, one order: rate and the tight flow's delays by period."""
+    """One load, batch size and run order: the rate, and the tight flow's delays by period."""
 
     order: str
     trigger: int
@@ -65,17 +65,17 @@ class Run:
 
     @property
     def middle_p95_ns(self) -> float:
-        """Median over periods."""
+        """The median over periods."""
         return statistics.median(self.p95_ns)
 
     def keeps(self, slo_ns: float) -> bool:
-        """Whether the tight flow's p95 lies below in all but a few periods."""
+        """Whether the tight flow's p95 is below the SLO in all but a few periods."""
         late = sum(p95_ns > slo_ns for p95_ns in self.p95_ns)
         return late <= _MAX_VIOLATED * len(self.p95_ns)
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """What full batches carry, then parts of that, all sizes, both orders."""
+    """The rate of full batches, then fractions of it, with all batch sizes and both orders."""
     full = yield [_case(m, "depth", _FULL, SATURATED, 0.0, setup) for m in MIXES]
     loads = _QUICK_LOADS if setup.is_quick else _LOADS
     cells = [
@@ -145,7 +145,7 @@ def _is_full(run: Run) -> bool:
 
 
 def best(runs: Sequence[Run], order: str, slo_ns: float) -> Run | None:
-    """The run of the highest rate that keeps the SLO."""
+    """The run with the highest rate that meets the SLO."""
     kept = [run for run in runs if run.order == order and run.keeps(slo_ns)]
     return max(kept, key=lambda run: run.rate_pps, default=None)
 
@@ -164,7 +164,7 @@ def _row(label: str, slo_ns: float | None, runs: dict[str, Run] | dict[str, Run 
 
 
 def claims(rows: list[Row], runs: dict[str, list[Run]]) -> list[Verdict]:
-    """Where order costs rate and by how much, and that the other order costs none."""
+    """Where the run order costs rate and how much, and that the other order costs none."""
     points = [row for row in rows if row["slo_ns"] is not None]
     gain = {
         f"{row['pipeline']} at {short_duration(row['slo_ns'])}": row["gain"]
@@ -190,7 +190,7 @@ def claims(rows: list[Row], runs: dict[str, list[Run]]) -> list[Verdict]:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """A panel a pipeline, a line an order."""
+    """One panel per pipeline, one line per order."""
     from matplotlib.figure import Figure
 
     from ...plots.base import COLOURS, legend_below

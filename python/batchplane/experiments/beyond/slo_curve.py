@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""slo_curve.py - rate against SLO, from max's own delay down to what null needs, all controllers.
+"""slo_curve.py - rate by SLO, from max's own delay down to null's, for all controllers.
 
-First `max` and `null` run; the p95 delays of both, mean of periods and flows, are the ends.
+First `max` and `null` run; their p95 delays, averaged over periods and flows, are the ends.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 CONTROLLERS = ("null", "max", "onoff", "feasdir", "full", "optimal")
 _LABELS = ("GW(16)", "VRF(2,4)", "L2L3(16)")
 _QUICK_POINTS, _POINTS = 6, 12
-_BUCKET = 1.04  # a percentile is known to this factor; max must keep its own delay
-_ROOM = 1.1  # and null its own, which is short: buckets count more there
-# A controller that is late more often than this is not at its SLO, whatever its rate.
+_BUCKET = 1.04  # resolution of a percentile; max must meet its own delay
+_ROOM = 1.1  # and null its own, which is so short that buckets are coarser
+# A controller that is late more often does not meet its SLO, whatever its rate.
 MAX_VIOLATED = 0.005
 _RESERVE = (
     "VRF(2,4): optimal keeps buffers hardly larger than what arrives at once, which cost more than "
@@ -35,7 +35,7 @@ _RESERVE = (
 
 
 def configs() -> list[Config]:
-    """Those of table 2 in which buffers pay at the cost of delay."""
+    """The configurations of table 2 in which buffers gain rate at the cost of delay."""
     return [config for config in CONFIGS if config.label in _LABELS]
 
 
@@ -65,7 +65,7 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
 
 
 def slos_ns(config: Config, ends: Results, setup: Setup) -> list[int]:
-    """From max's delay down to null's, evenly."""
+    """SLOs from max's delay down to null's, evenly spaced."""
     most, least = (
         room * float(ends[f"{config.label}/end of {name}/1"]["delay_mean_of_periods_ns"])
         for name, room in (("max", _BUCKET), ("null", _ROOM))
@@ -93,7 +93,7 @@ def row(
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
-    """Ours against the best of those that keep the SLO, at each point."""
+    """Ours compared with the best controller that meets the SLO, at each point."""
     points = list(dict.fromkeys((r["pipeline"], r["slo_ns"]) for r in rows))
     by = {(r["pipeline"], r["slo_ns"], r["controller"]): r for r in rows}
 
@@ -125,7 +125,7 @@ def claims(rows: list[Row]) -> list[Verdict]:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """A panel a pipeline, a line a controller; hollow where the SLO is not kept."""
+    """One panel per pipeline, one line per controller; hollow where the SLO is not met."""
     from matplotlib.figure import Figure
 
     pipelines = list(dict.fromkeys(r["pipeline"] for r in rows))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""stranding.py - between control periods: a rate step of 100 x down, and a flow that stops.
+"""stranding.py - events between control periods: a rate step of 100 x down, and a flow that stops.
 
-Without age limits, as the papers have it, packets wait in a buffer until it is full.
+Without age limits, as in the papers, packets wait in a buffer until it is full.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _AGED = ("full+age", "optimal")
 def events(period_ns: int) -> str:
     """2 Mpps, which null can carry; a hundredth of it; 2 Mpps again; then flow 0 stops."""
     part_ns = _EACH * period_ns
-    # A tenth of a period off, so that nothing falls together with a control step.
+    # Offset by a tenth of a period, so that no event coincides with a control step.
     off_ns = period_ns // 10
     return (
         "events:\n"
@@ -38,7 +38,7 @@ def events(period_ns: int) -> str:
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """All controllers through the same time line."""
+    """All controllers with the same time line."""
     period_ns = 10_000_000 if setup.is_quick else 100_000_000
     results = yield [
         make_case(
@@ -54,7 +54,7 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
 
 def _row(controller: str, result: dict[str, Any]) -> Row:
     worst = result["series"]["worst_delay_ns"]
-    # Packets that still wait have no delay yet; they show in the last column.
+    # Packets that still wait have no delay yet; they are in the last column.
     return {
         "controller": controller,
         "steady_worst_ns": max(worst[_EACH // 2 : _EACH]),
@@ -65,7 +65,7 @@ def _row(controller: str, result: dict[str, Any]) -> Row:
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
-    """What age limits are for, and that the experiment shows the lack of them."""
+    """The benefit of age limits, and the damage without them."""
     ratio = {row["controller"]: row["step_worst_ratio"] for row in rows}
     stranded = {row["controller"]: float(row["stranded_pkts"]) for row in rows}
 
@@ -93,7 +93,7 @@ def claims(rows: list[Row]) -> list[Verdict]:
 
 
 def draw(series: dict[str, dict[str, list[Any]]], setup: Setup) -> Figure:
-    """As figure 9."""
+    """Panels like those of figure 9."""
     return draw_series(
         series,
         f"gateway 4 x 8, a step of 100 x down and a flow that stops ({setup.origin})",

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""what every experiment stands on: cases, runs, verdicts, pages."""
+"""What all experiments share: cases, runs, verdicts, pages."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""case.py - one run of an experiment, and a hash of all that decides its outcome."""
+"""case.py - one run of an experiment, and a hash of everything that determines its outcome."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ...native.loader import extension_path
 from ...sim.edits import edits_of_sets
 from ...sim.prepare import Inputs, prepare
 
-# A change in one of these may change results that were kept.
+# A change in one of these files may invalidate kept results.
 _RESULT_CODE = (
     "sim/simulation.py",
     "sim/result.py",
@@ -39,35 +39,35 @@ _MEASURING_CODE = (
     "experiments/common/daemon_periods.py",
     "experiments/common/daemon_run.py",
 )
-# No buffer has an age limit of its own, and none strands within an experiment: the papers' rule.
+# No buffer has its own age limit, and no packet is stranded within an experiment: the papers' rule.
 NO_LIMIT = "1000s"
 _NO_LIMIT_NS = 1_000_000_000_000
 
 
 @dataclass(frozen=True)
 class Case:
-    """A pipeline under a controller for so many periods, in virtual time or on a daemon."""
+    """A pipeline under a controller for some periods, in virtual time or on a daemon."""
 
-    key: str  # in words, of its experiment: "gateway_16/full/seed 1"
+    key: str  # unique in its experiment: "gateway_16/full/seed 1"
     pipeline: str  # a name in pipelines/, or a canonical pipeline as JSON
     controller: str
     params: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)  # of the controller
-    sets: tuple[str, ...] = ()  # before the first packet, as for `batchplane set`
+    sets: tuple[str, ...] = ()  # applied before the first packet, as by `batchplane set`
     events: str = ""  # a scenario
-    engine: Mapping[str, Any] = field(default_factory=dict)  # settings of it, such as execution
+    engine: Mapping[str, Any] = field(default_factory=dict)  # settings, such as execution
     trace: Mapping[str, Any] = field(default_factory=dict)  # replay.py: what the generator replays
     run_order: str = "depth"
     costs: str = "prior"
     own_costs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of some modules
-    loop: Mapping[str, float] = field(default_factory=dict)  # what the engine itself costs
+    loop: Mapping[str, float] = field(default_factory=dict)  # the engine's own costs
     period_ns: int = 10_000_000
     warmup_periods: int = 0
     periods: int = 30
     seed: int = 1
-    watched_module: str = ""  # its trigger, period by period
-    watched_flow: str = ""  # its delay and SLO, period by period
-    by_module: bool = False  # batches, packets and drops of each module, too (simulated only)
+    watched_module: str = ""  # record its trigger for each period
+    watched_flow: str = ""  # record its delay and SLO for each period
+    by_module: bool = False  # also batches, packets and drops of each module (simulated only)
 
     @property
     def duration_ns(self) -> int:
@@ -85,7 +85,7 @@ def _prepared(pipeline: str, params: str, costs: str, run_order: str) -> Inputs:
 
 
 def inputs_of(case: Case) -> Inputs:
-    """What the simulator needs for the case. Raises BadInput."""
+    """The simulator's input for the case. Raises BadInput."""
     params = json.dumps(dict(case.params), sort_keys=True)
     inputs = _prepared(case.pipeline, params, case.costs, case.run_order)
     if case.engine:
@@ -105,7 +105,7 @@ def inputs_of(case: Case) -> Inputs:
 
 
 def _with_engine(inputs: Inputs, settings: Mapping[str, Any]) -> Inputs:
-    """Other settings of the engine, for simulator and daemon."""
+    """Overrides settings of the engine, for simulator and daemon."""
     engine = {**inputs.document.pipeline.get("engine", {}), **settings}
     document = replace(inputs.document, pipeline={**inputs.document.pipeline, "engine": engine})
     spec = {**inputs.spec, "engine": {**inputs.spec["engine"], **settings}}
@@ -113,7 +113,7 @@ def _with_engine(inputs: Inputs, settings: Mapping[str, Any]) -> Inputs:
 
 
 def digest(case: Case, inputs: Inputs, is_measured: bool = False) -> str:
-    """Of all that decides the result: the case, its pipeline with costs, and who runs it."""
+    """A hash of everything that determines the result: case, pipeline, costs, and the program."""
     what: dict[str, Any] = {"case": asdict(case)}
     if is_measured:
         what |= {"pipeline": inputs.document.pipeline, "cpu": cpu_name(), "daemon": _daemon()}
@@ -125,7 +125,7 @@ def digest(case: Case, inputs: Inputs, is_measured: bool = False) -> str:
 
 @lru_cache(maxsize=1)
 def _simulator() -> str:
-    """Of the code that turns inputs into results, in C++ and in Python."""
+    """A hash of the code that turns inputs into results, in C++ and in Python."""
     extension = extension_path()
     if extension is None:
         raise RunFailed("the simulator is not built", "tools/build.sh run native")
@@ -134,7 +134,7 @@ def _simulator() -> str:
 
 @lru_cache(maxsize=1)
 def _daemon() -> str:
-    """The same of the daemon."""
+    """A hash of the daemon and the code that measures it."""
     return _hash_of(find_program(), _MEASURING_CODE)
 
 

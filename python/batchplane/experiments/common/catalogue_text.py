@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""catalogue_text.py - the command that makes a result again."""
+"""catalogue_text.py - the command that reproduces a result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .experiment import Setup
 
 
 def command_line(names: Sequence[str], setup: Setup) -> str:
-    """As a user types it."""
+    """The command as a user types it."""
     words = ["batchplane experiment", *names, f"--{setup.label}"]
     if not setup.is_quick:
         words.append("--full")

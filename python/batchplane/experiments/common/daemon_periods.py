@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""daemon_periods.py - how a daemon kept its promises: over a run, and period by period.
+"""daemon_periods.py - how well a daemon met its SLOs: over a run, and by period.
 
-The daemon counts itself, so that a run is not disturbed by questions. Only where something is
-watched over time it is asked once a period.
+The daemon counts by itself, so that queries do not disturb a run. It is queried once per period
+only if something is watched over time.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ Json = dict[str, Any]
 
 
 class Asked(Protocol):
-    """What is needed of a client."""
+    """The methods of a client that are needed here."""
 
     def show(self, what: str, **args: Any) -> Any:
         """An answer of `show`."""
 
     def request(self, cmd: str, timeout_s: float | None = None, **args: Any) -> Any:
-        """Any other answer."""
+        """Any other request."""
 
 
 def kept_promises(first: Json, last: Json) -> Json:
-    """Between two `show all` under one controller, with the keys of a simulated case.
+    """The SLOs between two `show all` under one controller, with the keys of a simulated case.
 
-    Violations are those of quiet periods; those of all periods stand beside them.
+    Violations are those of quiet periods; those of all periods have their own keys.
     """
     counts = {
         key: int(last["control"]["any_flow"][key]) - int(first["control"]["any_flow"][key])
@@ -47,7 +47,7 @@ def kept_promises(first: Json, last: Json) -> Json:
     periods, quiet = max(counts["periods"], 1), counts["quiet_periods"]
     has_promise = any(row["slo_ns"] for row in last["slo"])
     now_ns = [float(row["delay_ns"]) for row in last["slo"] if row.get("delay_ns")]
-    # Without a quiet period there is at least the last one: the run is taken again anyway.
+    # Without a quiet period, use the last one: the run is repeated anyway.
     delay_ns = delay_sum_ns / delays if delays else sum(now_ns) / max(len(now_ns), 1)
     violated = counts["violated_quiet_periods"] / quiet if quiet else None
     return {
@@ -71,7 +71,7 @@ def _excessive(row: Json) -> int:
 
 
 def _grown(before: Json, row: Json, mean: str, number: Callable[[Json], int]) -> tuple[float, int]:
-    """Sum and number of what was averaged since; counts that began anew are taken whole."""
+    """Sum and number of the averaged values since `before`; reset counters are taken whole."""
     if number(before) > number(row):
         before = {}
     grown = number(row) - number(before)
@@ -80,7 +80,7 @@ def _grown(before: Json, row: Json, mean: str, number: Callable[[Json], int]) ->
 
 
 class PeriodWatch:
-    """Columns over time, as of a simulated case; asks once a period."""
+    """Columns over time, like those of a simulated case; queries the daemon once per period."""
 
     def __init__(self, client: Asked, case: Case, now_s: Callable[[], float] = time.monotonic):
         self._client = client
@@ -93,7 +93,7 @@ class PeriodWatch:
         self._worst_ns(client.show("slo"))
 
     def read(self, time_ns: int) -> None:
-        """What happened since the last call, as the period that ends at this time."""
+        """Records everything since the last call, as the period that ends at this time."""
         rows: list[Json] = self._client.show("slo")
         violated = self._counts()
         now = (self._now_s(), self._sent_pkts())
@@ -118,11 +118,11 @@ class PeriodWatch:
         return int(self._client.show("control")["any_flow"]["violated_quiet_periods"])
 
     def _sent_pkts(self) -> int:
-        """What entered: the ring between holds no more than 64 packets."""
+        """Packets that entered; the ring before the pipeline holds at most 64 more."""
         return sum(int(row["sent_pkts"]) for row in self._client.show("generators"))
 
     def _worst_ns(self, rows: list[Json]) -> int:
-        """The worst delay of the period where it is the worst so far, else the percentile."""
+        """The worst delay of the period if it is the worst so far, otherwise the percentile."""
         worst = 0
         for row in rows:
             most = int(row.get("delay_max_ns") or 0)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""daemon_run.py - runs a case on a daemon of its own and keeps the same numbers as a simulation.
+"""daemon_run.py - runs a case on its own daemon and records the same numbers as a simulation.
 
-Periods in which the machine held a worker up are told apart by the daemon and are no violations
-here.
+The daemon identifies periods in which the machine held a worker up; they are no violations here.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from .case import Case
 from .daemon_periods import PeriodWatch, kept_promises
 from .measure import ENDS
 
-_SETTLE_S = 0.2  # the first packets, and the controller's first look at costs
-# A saturated worker with less to do than this was kept from its input by other programs.
+_SETTLE_S = 0.2  # for the first packets, and for the controller to learn costs
+# A saturated worker that is less busy than this was starved by other programs.
 _LEAST_BUSY = 0.95
 _MAX_ATTEMPTS = 2
 
@@ -34,7 +33,7 @@ Json = dict[str, Any]
 
 
 def run_on_daemon(inputs: Inputs, case: Case) -> Json:
-    """The case's result; of a run that other programs disturbed the best of the attempts."""
+    """The case's result; if other programs disturbed the run, the best of several attempts."""
     least_busy = _LEAST_BUSY if case.params.get("saturate") is True else 0.0
     best: Json = {}
     for attempt in range(_MAX_ATTEMPTS):
@@ -62,14 +61,14 @@ def _run_once(inputs: Inputs, case: Case) -> Json:
 
 
 def pipeline_of(inputs: Inputs) -> Json:
-    """What the daemon runs: the canonical pipeline with the case's stranding limit."""
+    """The daemon's input: the canonical pipeline with the case's stranding limit."""
     limit_ns = inputs.spec["engine"]["stranding_limit_ns"]
     engine = {**inputs.document.pipeline.get("engine", {}), "stranding_limit_ns": limit_ns}
     return {**inputs.document.pipeline, "engine": engine}
 
 
 def control_words(case: Case) -> list[str]:
-    """The case's controller as settings; costs only where a file of measured ones was given."""
+    """The case's controller as settings; with costs only if a file of measured ones was given."""
     words = [f"controller={case.controller}", f"controller.period={case.period_ns}ns"]
     words += [f"controller.{name}={value}" for name, value in case.settings.items()]
     return words if case.costs == "prior" else [*words, f"controller.costs={case.costs}"]
@@ -77,7 +76,7 @@ def control_words(case: Case) -> list[str]:
 
 @contextmanager
 def _beside_workers(client: Client) -> Iterator[None]:
-    """This process keeps off the workers' cores: it would stall them."""
+    """Keeps this process off the workers' cores, where it would stall them."""
     facts = client.hello().get("facts", {})
     busy = {int(worker["core"]) for worker in facts.get("workers", [])}
     before = os.sched_getaffinity(0)
@@ -110,7 +109,7 @@ def _watched(client: Client, inputs: Inputs, case: Case) -> Json:
 
 
 def _player(client: Client, actions: list[Action], start_s: float) -> Callable[[], float | None]:
-    """Carries out what is due; tells when the next is."""
+    """Carries out due actions; returns the time of the next one."""
 
     def play() -> float | None:
         while actions:
@@ -138,7 +137,7 @@ def _wait_until(end_s: float, play: Callable[[], float | None] = lambda: None) -
 
 
 def summary(first: Json, last: Json, case: Case, controlled: set[str]) -> Json:
-    """The keys of a simulated case, and what only a daemon can tell."""
+    """The keys of a simulated case, and some that only a daemon has."""
     begin, end = first["runtime"], last["runtime"]
     seconds = (end["now_ns"] - begin["now_ns"]) / 1e9
     sent = end["balance"]["sent_pkts"] - begin["balance"]["sent_pkts"]
@@ -179,13 +178,14 @@ def flows_between(first: list[Json], last: list[Json], seconds: float) -> Json:
 
 
 def controlled_modules(inputs: Inputs) -> set[str]:
-    """In front of which a buffer may pay: the same as in a simulation."""
+    """The modules whose buffers may gain rate: the same as in a simulation."""
     model = make_simulation(inputs.spec).model()
     return {str(module["name"]) for module in model["modules"] if module.get("is_controlled")}
 
 
 def step_times(control: Json) -> Json:
-    """Of the controller by itself, and with reading counts and changing buffers."""
+    """Durations of the controller alone, and of steps with reading counters and changing
+    buffers."""
     found: Json = {"worker_control_ratio": control.get("worker_ratio")}
     for name in ("controller_ns", "step_ns"):
         for which in ("median", "p99"):
@@ -194,7 +194,7 @@ def step_times(control: Json) -> Json:
 
 
 def busy_ratio(begin: Json, end: Json) -> float:
-    """Of the busiest worker between two `show runtime`."""
+    """The busy share of the busiest worker between two `show runtime`."""
     ratios = []
     for old, new in zip(begin["workers"], end["workers"], strict=True):
         spent = {key: new["regimes_ns"][key] - old["regimes_ns"][key] for key in new["regimes_ns"]}
@@ -203,7 +203,7 @@ def busy_ratio(begin: Json, end: Json) -> float:
 
 
 def batch_mean(begin: Json, end: Json, names: set[str]) -> float | None:
-    """Mean over these modules of the packets in an executed batch."""
+    """The mean over these modules of packets per executed batch."""
     old = {row["name"]: row for row in begin["modules"]}
     means = []
     for row in end["modules"]:

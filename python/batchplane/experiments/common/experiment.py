@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""experiment.py - what an experiment is: cases in stages, then numbers, claims and a figure.
+"""experiment.py - the form of an experiment: cases in stages, then numbers, claims and a figure.
 
 plan(setup) is a generator: it yields lists of cases, is sent their results by key, and returns the
-Outcome. So later cases may depend on results of earlier ones.
+Outcome. Later cases may thus depend on the results of earlier ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BOTH = (SIMULATED, MEASURED)
 
 @dataclass(frozen=True)
 class Setup:
-    """What the user chose for all experiments of a command."""
+    """The user's choices for all experiments of a command."""
 
     costs: str = "prior"
     is_quick: bool = False
@@ -36,12 +36,12 @@ class Setup:
 
     @property
     def label(self) -> str:
-        """Of all numbers: simulated or measured, never both."""
+        """The label of all numbers: simulated or measured, never mixed."""
         return MEASURED if self.is_measured else SIMULATED
 
     @property
     def origin(self) -> str:
-        """Where numbers come from, for figures and tables."""
+        """The origin of the numbers, for figures and tables."""
         if self.is_measured:
             return f"measured on {cpu_name()}"
         return f"simulated, costs: {Path(self.costs).name}"
@@ -49,10 +49,10 @@ class Setup:
 
 @dataclass
 class Outcome:
-    """What came of an experiment."""
+    """The results of an experiment."""
 
-    rows: list[Row]  # the table, and the CSV file
-    columns: Sequence[tuple[str, str, Callable[[Any], str]]]  # key, heading, how it is shown
+    rows: list[Row]  # for the table and the CSV file
+    columns: Sequence[tuple[str, str, Callable[[Any], str]]]  # key, heading, formatter
     verdicts: list[Verdict]
     draw: Callable[[], Figure]
     series: dict[str, Any] = field(default_factory=dict)  # columns over time, by case
@@ -63,18 +63,18 @@ Plan = Callable[[Setup], Generator[list[Case], Results, Outcome]]
 
 @dataclass(frozen=True)
 class Experiment:
-    """One experiment of the papers, or beside them."""
+    """One experiment, from the papers or beyond them."""
 
     name: str
     title: str
     plan: Plan
-    figure: str  # the stem of its figure's file
+    figure: str  # the stem of the figure's file name
     controllers: tuple[str, ...]
-    note: str = ""  # how the set-up differs from the papers', one sentence
-    runs: tuple[str, ...] = (SIMULATED,)  # the ways to run it, the usual one first
-    needs: tuple[str, ...] = ()  # pipelines without which `all` leaves it out
+    note: str = ""  # how the setup differs from the papers', one sentence
+    runs: tuple[str, ...] = (SIMULATED,)  # possible labels, the usual one first
+    needs: tuple[str, ...] = ()  # pipelines that it needs; `all` leaves it out without them
 
 
 def shown(value: Any) -> str:
-    """Words as they are."""
+    """The value as text."""
     return str(value)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fidelity.py - keeps the generated part of docs/fidelity.md: one table of verdicts
-for each costs, and one for what is measured.
+"""fidelity.py - maintains the generated part of docs/fidelity.md: a table of verdicts for each
+costs file, and one for measured results.
 
-What stands outside of the markers is written by hand and stays.
+Text outside of the markers is written by hand and stays.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Done = tuple[Experiment, Outcome, Setup]
 
 
 def write_fidelity(path: Path, done: Sequence[Done]) -> None:
-    """Puts the tables into the file; other costs' tables and the text around stay."""
+    """Puts the tables into the file; tables for other costs and the text around them stay."""
     groups: dict[str, list[Done]] = {}
     for entry in done:
         groups.setdefault(block_name(entry[2]), []).append(entry)
@@ -30,7 +30,7 @@ def write_fidelity(path: Path, done: Sequence[Done]) -> None:
 
 
 def block_name(setup: Setup) -> str:
-    """What is measured stands by itself, what is simulated by its costs."""
+    """Measured results share a block; simulated ones have a block for each costs file."""
     return setup.label if setup.is_measured else f"costs {Path(setup.costs).name}"
 
 
@@ -45,7 +45,7 @@ def with_block(text: str, name: str, content: str) -> str:
 
 
 def block(done: Sequence[Done]) -> str:
-    """Verdicts of experiments of one set-up, as Markdown."""
+    """Verdicts of experiments with the same setup, as Markdown."""
     setup = done[0][2]
     origin = setup.origin if setup.is_measured else f"simulated; costs: `{Path(setup.costs).name}`"
     lines = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""files.py - the data and figures of an outcome; what is measured lies in a folder of its own."""
+"""files.py - the data and figures of an outcome; measured ones have their own folder."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _FIX = "finished runs are kept; --out DIR elsewhere"
 
 
 def outcome_folder(experiment: Experiment, setup: Setup, folder: Path) -> Path:
-    """Where an outcome lies: NAME, or NAME/measured where both ways exist."""
+    """The folder of an outcome: NAME, or NAME/LABEL if the label is not the usual one."""
     place = folder / experiment.name
     return place / setup.label if setup.label != experiment.runs[0] else place
 
 
 def write_outcome(experiment: Experiment, outcome: Outcome, setup: Setup, folder: Path) -> bytes:
-    """result.json, a CSV file and the figure, which is returned as SVG. Raises BadInput."""
+    """Writes result.json, a CSV file and the figure; returns the figure as SVG. Raises BadInput."""
     place = outcome_folder(experiment, setup, folder)
     data = {
         "experiment": experiment.name,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""measure.py - runs a case and keeps what is compared: rate, batches, delays, violations."""
+"""measure.py - simulates a case and records rate, batches, delays and violations."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run_case(inputs: Inputs, case: Case) -> dict[str, Any]:
 
 
 def _by_module(result: Result, from_ns: int) -> dict[str, dict[str, int]]:
-    """What each module executed and dropped after the warm-up."""
+    """The batches, packets and drops of each module after the warm-up."""
     rows = result.module_periods
     rows = rows[rows["time_ns"] > from_ns]
     keys = ["batches", "pkts", "dropped_pkts"]
@@ -103,7 +103,7 @@ def _flows(rows: DataFrame, seconds: float) -> dict[str, dict[str, float]]:
 
 
 def _batch_mean(result: Result, from_ns: int) -> float | None:
-    """Mean over periods and controlled modules of the packets in an executed batch."""
+    """The mean over periods and controlled modules of packets per executed batch."""
     controlled = {str(e["name"]) for e in result.model["modules"] if e.get("is_controlled")}
     rows = result.module_periods
     rows = rows[(rows["time_ns"] > from_ns) & (rows["batches"] > 0)]
@@ -112,7 +112,7 @@ def _batch_mean(result: Result, from_ns: int) -> float | None:
 
 
 def series(result: Result, case: Case) -> dict[str, list[Any]]:
-    """Columns over the periods: of all, of the watched flow and of the watched module."""
+    """Columns over the periods: totals, and those of the watched flow and module."""
     periods, flows = result.periods, result.flow_periods
     columns: dict[str, list[Any]] = {
         "time_ns": [int(t) for t in periods["time_ns"]],

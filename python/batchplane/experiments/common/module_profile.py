@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""module_profile.py - service times of the modules that the papers measured, for figures 1 and 3.
+"""module_profile.py - service times of the papers' modules, for figures 1 and 3.
 
-Measured once a command, or read from the profile that `--costs` names; simulated: costs as given.
+Measured once per command, or read from the profile that `--costs` names; simulated: the given
+costs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ...costs.law import CostLaw
 from ...profile.measure import ProfileOptions, profile_kinds
 from .experiment import Setup
 
-# The papers' modules under our names; Bypass is `cost`, which takes 10,000 cycles a batch.
+# The papers' modules with our names; Bypass is `cost`, which takes 10,000 cycles per batch.
 KINDS = {
     "exact_match": "ExactMatch",
     "split": "RandomSplit",
@@ -34,13 +35,13 @@ KINDS = {
     "ttl": "",
 }
 
-_BYPASS_NS = 4000.0  # 10,000 cycles a batch
+_BYPASS_NS = 4000.0  # 10,000 cycles per batch
 
 Json = dict[str, Any]
 
 
 def modules_of(setup: Setup) -> list[Json]:
-    """One entry a kind, in the order of KINDS, each with the times of its batch sizes."""
+    """One entry per kind, in the order of KINDS, with the times of its batch sizes."""
     if not setup.is_measured:
         return _given(setup.costs)
     document = _profile(setup.costs, setup.is_quick)
@@ -56,7 +57,7 @@ def modules_of(setup: Setup) -> list[Json]:
 
 
 def _given(costs: str) -> list[Json]:
-    """Of each kind the line that the costs have, and the times that follow."""
+    """For each kind its line in the costs, and the resulting times."""
     by_kind: dict[str, Json] = {"cost": _entry("cost", CostLaw(_BYPASS_NS, 0.0))}
     for entry in load_costs(costs).entries:
         by_kind.setdefault(entry.kind, _entry(entry.kind, entry.law))
@@ -85,7 +86,7 @@ def _profile(costs: str, is_quick: bool) -> Json:
 
 
 def known_kinds() -> list[str]:
-    """Those of KINDS that the profiler has a set-up for."""
+    """Those of KINDS that the profiler has a setup for."""
     from ...profile.setups import measured_in, setups
 
     known = {kind for pipeline in setups() for kind in measured_in(pipeline)}
@@ -93,7 +94,7 @@ def known_kinds() -> list[str]:
 
 
 def time_ns(module: Json, pkts: int) -> float:
-    """Of a batch of this size, as measured."""
+    """The time of a batch of this size."""
     return float(module["table_ns"][pkts - 1])
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""page.py - all results of a command as one HTML file that needs no other: screen and paper.
+"""page.py - all results of a command as one self-contained HTML file, for screen and paper.
 
-Figures are images within the page, so that the names inside of one cannot meet those of another.
+Figures are embedded as images, so that names inside one SVG cannot clash with those of another.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .page_facts import Made, facts_of
 from .page_style import PAGE
 from .verdict import DIFFERENT, Verdict
 
-# Not by colour alone: paper may be grey.
+# Marks besides colour, as paper may be grey.
 _MARKS = {"same": "&#10003;", "better": "&#9650;", "different": "&#9679;"}
 
 
@@ -35,7 +35,7 @@ class Section:
 
 
 def write_page(path: Path, sections: Sequence[Section], made: Made) -> None:
-    """Raises BadInput when it cannot be written."""
+    """Writes the page. Raises BadInput if it cannot be written."""
     write_whole(path, page_text(sections, facts_of(made), made.warnings), "--report FILE elsewhere")
 
 
@@ -56,7 +56,7 @@ def page_text(
 
 
 def _commands(sections: Sequence[Section]) -> list[str]:
-    """One a way of running and set-up, for all of its experiments."""
+    """One command for each mode and setup, with all of its experiments."""
     by_setup: dict[Setup, list[str]] = {}
     for each in sections:
         by_setup.setdefault(each.setup, []).append(each.experiment.name)
@@ -109,7 +109,7 @@ def _verdicts(verdicts: Sequence[Verdict]) -> str:
 
 
 def _rows(outcome: Outcome) -> str:
-    """The numbers; columns of words stand left, as in the terminal."""
+    """The numbers; text columns are left-aligned, as in the terminal."""
     words = [heading.startswith("<") for _, heading, _ in outcome.columns]
     heads = "".join(
         f"<th{'' if is_word else ' class=number'}>{escape(heading.lstrip('<'))}</th>"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""page_facts.py - on what machine, by which versions and when a page of results was made."""
+"""page_facts.py - the machine, versions and time of a page of results."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _PACKAGES = ("numpy", "pandas", "matplotlib")
 
 @dataclass(frozen=True)
 class Made:
-    """How the results came about."""
+    """How the results were made."""
 
     seconds: float
     runs: int
-    kept_runs: int  # from before
+    kept_runs: int  # from earlier commands
     warnings: tuple[str, ...] = ()
 
 
 def facts_of(made: Made) -> list[tuple[str, str]]:
-    """Name and value, for people."""
+    """Names and values, for people."""
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
     minutes, seconds = divmod(round(made.seconds), 60)
     versions = [f"batchplane {__version__}{_commit()}", f"Python {platform.python_version()}"]
@@ -57,7 +57,7 @@ def _memory(meminfo: Path = Path("/proc/meminfo")) -> str:
 
 
 def _commit() -> str:
-    """Of a source tree; installed packages have none."""
+    """The commit of a source tree; empty for installed packages."""
     root = Path(__file__).resolve().parents[4]
     if not (root / ".git").exists():
         return ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""page_style.py - frame and looks of the page of results, light, dark and printed."""
+"""page_style.py - frame and style of the page of results: light, dark and printed."""
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">

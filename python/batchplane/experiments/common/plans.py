@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""plans.py - feeds experiments the results of the cases that they ask for, stage by stage.
+"""plans.py - runs the cases that experiments yield, stage by stage, and sends them the results.
 
-The simulated ones advance together: a stage of all of them is one list of cases, so that no process
-idles behind the last case of an experiment. Measured ones have the machine to themselves in turn.
+Simulated experiments advance together: one stage of all of them is a single list of cases, so that
+no process is idle at the end of one experiment. Measured ones run in turn, with the machine to
+themselves.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ OnDone = Callable[[int, Outcome], None]
 
 
 def run_plan(experiment: Experiment, setup: Setup, runner: Runner) -> Outcome:
-    """One experiment to its end."""
+    """Runs one experiment to its end."""
     found: list[Outcome] = []
     _run_together([_Going(0, experiment.plan(setup))], setup.is_measured, runner, _taker(found))
     return found[0]
 
 
 def run_plans(chosen: Sequence[tuple[Experiment, Setup]], runner: Runner, on_done: OnDone) -> None:
-    """All of them; on_done hears of each outcome as soon as it is there, by its place."""
+    """Runs all of them; calls on_done with each outcome's position as soon as it is ready."""
     simulated = [i for i, (_, setup) in enumerate(chosen) if not setup.is_measured]
     if simulated:
         runner.describe("simulated" if len(simulated) > 1 else chosen[simulated[0]][0].name)
@@ -39,7 +40,7 @@ def run_plans(chosen: Sequence[tuple[Experiment, Setup]], runner: Runner, on_don
 
 @dataclass
 class _Going:
-    """An experiment on its way."""
+    """A running experiment."""
 
     place: int
     plan: Generator[list[Case], Results, Outcome]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""replay.py - traffic of a case that is replayed over and over instead of dealt out by weight.
+"""replay.py - traffic of a case that is replayed in a loop instead of distributed by weight.
 
-{"kind": "backbone", "groups": n, "packets": m}: a capture as `batchplane pcap make` makes it, with
+{"kind": "backbone", "groups": n, "packets": m}: a capture as `batchplane pcap make` generates it,
+with
 its destinations cut into n groups as `pcap cut` cuts them; group i is the generator's flow i.
 {"kind": "bursts", "groups": n, "burst": b}: b packets of each flow in turn.
 """
@@ -19,13 +20,13 @@ from ...traces.cut import cut, group_of
 from ...traces.make import TraceMaker
 from ...traces.model import TraceModel
 
-# Turns of `bursts` that are written down; they repeat.
+# At least this many packets of `bursts` are written down; they repeat.
 _MIN_PACKETS = 1024
 Columns = dict[str, list[int]]
 
 
 def with_trace(spec: Mapping[str, Any], trace: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """The simulation with this traffic in place of the only generator's."""
+    """The simulation with this traffic instead of the only generator's."""
     columns = columns_of(trace, seed)
     (name,) = [str(entry["name"]) for entry in spec["generators"]]
     known = len(spec["simulation"]["routes"][name])
@@ -64,6 +65,6 @@ def _backbone(n_groups: int, packets: int, seed: int) -> Columns:
 
 @lru_cache(maxsize=2)
 def backbone_packets(packets: int, seed: int) -> tuple[list[Any], Any]:
-    """Chunks of a made capture, and the addresses by rank."""
+    """Chunks of a generated capture, and the addresses by rank."""
     maker = TraceMaker(TraceModel(packets=packets, seed=seed))
     return list(maker), maker.addresses

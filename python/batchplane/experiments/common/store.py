@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""store.py - runs cases over processes with one bar, and keeps each result at once."""
+"""store.py - runs cases in parallel processes with one bar, and keeps each result at once."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ Json = dict[str, Any]
 
 
 class Store:
-    """Results by the hash of what made them, one JSON file each."""
+    """Results by the hash of their inputs, one JSON file each."""
 
     def __init__(self, folder: Path):
         self.folder = folder
         self.reused = 0
         self.made = 0
-        self.broken: list[Path] = []  # found damaged; made again
+        self.broken: list[Path] = []  # damaged files; their results are made again
 
     def path(self, key: str) -> Path:
-        """The file of a hash."""
+        """The file for a hash."""
         return self.folder / f"{key}.json"
 
     def find(self, key: str) -> Json | None:
-        """The kept result; a file that is no result any more counts as none, and is told."""
+        """The kept result; a damaged file counts as none and is reported."""
         path = self.path(key)
         try:
             text = path.read_text(encoding="utf-8")
@@ -69,14 +69,15 @@ class Store:
         return result
 
     def keep(self, key: str, case: Case, result: Json, cpu_s: float = 0.0) -> None:
-        """The file is there whole or not at all. Raises BadInput, as on a disk that is full."""
+        """Writes the file completely or not at all. Raises BadInput, for example if the disk is
+        full."""
         what = {"case": asdict(case), "cpu_s": round(cpu_s, 3), "result": result}
         text = json.dumps(what, indent=1, default=str)
         write_whole(self.path(key), text + "\n", "finished runs are kept; --out DIR elsewhere")
 
 
 def make_bar(errors: Console) -> Progress:
-    """The one bar of all experiments of a command."""
+    """The single progress bar for all experiments of a command."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -90,7 +91,7 @@ def make_bar(errors: Console) -> Progress:
 
 
 class Runner:
-    """Runs lists of cases; those that were run before cost nothing."""
+    """Runs lists of cases; kept results are used again."""
 
     def __init__(self, store: Store, jobs: int | None, bar: Progress):
         self.store = store
@@ -98,10 +99,10 @@ class Runner:
         self._bar = bar
         self._task = bar.add_task("experiments", total=0)
         self._total = 0
-        self.disturbed: list[str] = []  # measured beside other programs: shown, but not kept
+        self.disturbed: list[str] = []  # disturbed by other programs: shown, but not kept
 
     def describe(self, text: str) -> None:
-        """What the bar says in front."""
+        """Sets the text in front of the bar."""
         self._bar.update(self._task, description=text)
 
     def run(self, cases: Sequence[Case], is_measured: bool = False) -> dict[str, Json]:
@@ -111,11 +112,12 @@ class Runner:
     def run_groups(
         self, groups: Sequence[Sequence[Case]], is_measured: bool = False
     ) -> list[dict[str, Json]]:
-        """The same of several experiments at once, so that no process waits for the last of one."""
-        # Two steps each: a case is read (its pipeline expanded, what was kept looked up), then run.
+        """Runs lists of several experiments together, so that no process waits for the last of
+        one."""
+        # Two steps each: read the case (expand its pipeline, look for a kept result), then run it.
         self._total += 2 * sum(map(len, groups))
         self._bar.update(self._task, total=self._total)
-        results: dict[str, Json] = {}  # by hash: equal cases are run once
+        results: dict[str, Json] = {}  # by hash, so that equal cases run once
         missing: dict[str, tuple[str, Case, Inputs]] = {}
         keys: list[list[tuple[str, str]]] = []
         for cases in groups:
@@ -158,19 +160,19 @@ class Runner:
 
 
 def _enter() -> None:
-    # Ctrl-C reaches the whole group of processes; the parent decides what becomes of its children.
+    # Ctrl-C reaches the whole process group, but only the parent may end its children.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _timed(inputs: Inputs, case: Case) -> tuple[Json, float]:
-    """The result, and the seconds of CPU that it took."""
+    """The result, and its CPU time in seconds."""
     start_s = time.process_time()
     result = run_case(inputs, case)
     return result, time.process_time() - start_s
 
 
 def _run_one(inputs: Inputs, case: Case) -> tuple[Json, float] | list[str]:
-    """The result, or the lines of what went wrong: exceptions may not survive the way back."""
+    """The result, or the error's lines, since exceptions may not survive pickling."""
     try:
         return _timed(inputs, case)
     except BatchplaneError as error:
@@ -178,7 +180,7 @@ def _run_one(inputs: Inputs, case: Case) -> tuple[Json, float] | list[str]:
 
 
 def _run_parallel(missing: list[tuple[str, Case, Inputs]], jobs: int) -> Any:
-    # Not fork: threads of the progress bar and of libraries would be copied while they hold locks.
+    # Not fork: it would copy threads of the progress bar and of libraries while they hold locks.
     context = multiprocessing.get_context("spawn")
     with (
         safe_paths(),
@@ -190,7 +192,7 @@ def _run_parallel(missing: list[tuple[str, Case, Inputs]], jobs: int) -> Any:
             }
             waiting = set(futures)
             while waiting:
-                # Woken now and then, so that Ctrl-C is seen.
+                # Wakes up regularly, so that Ctrl-C is noticed.
                 finished, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
                 for future in finished:
                     key, case = futures[future]

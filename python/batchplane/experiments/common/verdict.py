@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""verdict.py - a claim of the papers against our numbers: same, better or different, and why."""
+"""verdict.py - compares a claim of the papers with our numbers: same, better or different."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ BETTER = "better"
 DIFFERENT = "different"
 
 Text = Callable[[float], str]
-# So many names tell where to look; the table has all.
+# This many names tell where to look; the table has all.
 _MAX_NAMES = 4
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One claim, what was found, and one sentence that tells why the verdict is what it is."""
+    """One claim, our value, the verdict, and one sentence that explains it."""
 
     claim: str
     paper: str
@@ -26,7 +26,7 @@ class Verdict:
     reason: str
 
     def because(self, cause: str) -> Verdict:
-        """The same with what is known of the cause, where the claim does not hold."""
+        """Adds a known cause, if the claim does not hold."""
         if self.verdict != DIFFERENT or not cause:
             return self
         return replace(self, reason=f"{self.reason} {cause}")
@@ -43,17 +43,17 @@ class Verdict:
 
 
 def times(value: float) -> str:
-    """1.93x."""
+    """Such as 1.93x."""
     return f"{value:.2f}x"
 
 
 def times_exactly(value: float) -> str:
-    """1.0003x, where the last bit decides."""
+    """Such as 1.0003x, for claims that depend on the last digit."""
     return f"{value:.4f}x"
 
 
 def percent(value: float) -> str:
-    """A ratio as per cent, with a digit where it is small."""
+    """A ratio as per cent, with a decimal if it is small."""
     return f"{value:.0%}" if value >= 0.0995 else f"{value:.1%}"
 
 
@@ -65,7 +65,7 @@ def in_range(
     text: Text,
     is_more_better: bool = True,
 ) -> Verdict:
-    """Whether every named value lies in [least, most]; one past the good end is better."""
+    """Whether every value lies in [least, most]; one past the good end is better."""
     paper = f"{text(least)} to {text(most)}"
     if not values:
         return Verdict(claim, paper, "-", DIFFERENT, "Nothing was measured for this claim.")
@@ -94,7 +94,7 @@ def in_range(
 
 
 def at_most(claim: str, values: dict[str, float], most: float, text: Text) -> Verdict:
-    """Whether no named value is above the claimed most."""
+    """Whether no value is above the claimed maximum."""
     paper = f"at most {text(most)}"
     if not values:
         return Verdict(claim, paper, "-", DIFFERENT, "Nothing was measured for this claim.")
@@ -111,7 +111,7 @@ def at_most(claim: str, values: dict[str, float], most: float, text: Text) -> Ve
 
 
 def at_least(claim: str, values: dict[str, float], least: float, text: Text) -> Verdict:
-    """Whether no named value is below the claimed least."""
+    """Whether no value is below the claimed minimum."""
     paper = f"at least {text(least)}"
     if not values:
         return Verdict(claim, paper, "-", DIFFERENT, "Nothing was measured for this claim.")
@@ -126,7 +126,7 @@ def at_least(claim: str, values: dict[str, float], least: float, text: Text) -> 
 
 
 def close_to(claim: str, value: float, paper: float, tolerance: float, text: Text) -> Verdict:
-    """Whether the value is the paper's within a share of it."""
+    """Whether the value is within a relative tolerance of the paper's."""
     off = abs(value - paper) / abs(paper)
     is_same = off <= tolerance
     reason = (
@@ -137,7 +137,7 @@ def close_to(claim: str, value: float, paper: float, tolerance: float, text: Tex
 
 
 def span(values: dict[str, float], text: Text) -> str:
-    """One value, or the least and the largest."""
+    """One value, or the least and the greatest."""
     least, most = min(values.values()), max(values.values())
     return text(least) if text(least) == text(most) else f"{text(least)} to {text(most)}"
 
@@ -153,7 +153,7 @@ def _names(names: list[str]) -> str:
 
 
 def _alike(values: dict[str, float], text: Text) -> str:
-    """Of values that look the same none is the worst."""
+    """A sentence for values that look the same: none of them is the worst."""
     one = {text(value) for value in values.values()}
     if len(values) == 1 or len(one) > 1:
         return ""

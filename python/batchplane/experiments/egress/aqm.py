@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""aqm.py - `egress_aqm`: a ping beside four downloads on a line of 100 Mbit/s, by the queue."""
+"""aqm.py - `egress_aqm`: a ping next to four downloads on a 100 Mbit/s line, by queue type."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 _VIRTUAL, _MEASURED = "virtual time", "measured"
 _MODELS = {"tail drop, 1 MB": "fifo", "codel": "codel", "fq_codel": "fq_codel"}
 _POLICED = [name for name in line.LINES if name.startswith("policed")]
-# A run in which other programs took more than this of the gateway's core tells of them.
+# If other programs took more than this share of the gateway's core, the run is not valid.
 _MOST_WAITED = 0.02
 _ATTEMPTS = 4
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """A model of senders for the queues, and real TCP through all lines where that can be had."""
+    """A model of senders for the queues, and real TCP through all lines if that is possible."""
     yield []
     rows: list[Row] = []
     for name, queue in _MODELS.items():
@@ -38,7 +38,7 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
 
 
 def measured(warm_up_s: float, run_s: float) -> list[Row]:
-    """Each line's run that other programs disturbed least; all lines in turn."""
+    """For each line the least disturbed run; all lines take turns."""
     best: dict[str, line.Passed] = {}
     for _ in range(_ATTEMPTS):
         for name in line.LINES:
@@ -65,7 +65,7 @@ def _row(way: str, name: str, p50_ms: float, p95_ms: float, goodput: float, wait
 
 
 def claims(rows: list[Row], reason: str | None) -> list[Verdict]:
-    """What queues promise; `reason`: why nothing was measured, or None."""
+    """The claims about queues; `reason`: why nothing was measured, or None."""
     p95 = {(row["way"], row["line"]): float(row["ping_p95_ms"]) for row in rows}
     goodput = {(row["way"], row["line"]): float(row["goodput"]) for row in rows}
     ms = lambda value: f"{value:.1f} ms"  # noqa: E731
@@ -95,7 +95,7 @@ def claims(rows: list[Row], reason: str | None) -> list[Verdict]:
 def _policer_claims(
     p95: dict[tuple[str, str], float], goodput: dict[tuple[str, str], float]
 ) -> list[Verdict]:
-    """AMBR shaped against policed."""
+    """AMBR shaped compared with policed."""
     shaped = (_MEASURED, "fq_codel")
     more = {name: goodput[shaped] / goodput[_MEASURED, name] for name in _POLICED}
     later = {name: p95[shaped] - p95[_MEASURED, name] for name in _POLICED}
@@ -120,7 +120,7 @@ def _not_measured(reason: str | None) -> list[Verdict]:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """Ping and goodput, a bar for each line."""
+    """Ping and goodput, one bar per line."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.4, 3.8), layout="constrained")

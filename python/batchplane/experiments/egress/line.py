@@ -26,7 +26,7 @@ _TREE = (
     "{kind: egress, discipline: tree, overhead_bytes: 24, min_frame_bytes: 84, "
     f"flows: [{{flow: 0, ceil_bps: {LINE_BPS}, queue: %s, limit_bytes: {FIFO_BYTES}}}]}}"
 )
-# It counts from the IP header on: the rest is Ethernet's.
+# The policer counts from the IP header on; the rest is Ethernet overhead.
 _POLICER = (
     f"{{kind: policer, cir_bps: {LINE_BPS}, cbs_bytes: %s, ebs_bytes: 0, overhead_bytes: 38}}"
 )
@@ -37,7 +37,7 @@ LINES = {
     "policed, burst of 5 ms": _POLICER % (LINE_BPS // 8 * 5 // 1000),
     "policed, burst of 20 ms": _POLICER % (LINE_BPS // 8 * RTT_MS // 1000),
 }
-# Half of the round trip in each direction: not every kernel can delay packets itself.
+# Half of the round-trip time in each direction, as some kernels cannot delay packets.
 _FAR = (
     "{kind: egress, discipline: calendar, limit_pkts: 16384, "
     f"flows: [{{flow: 0, delay_us: {RTT_MS * 500}}}]}}"
@@ -63,21 +63,21 @@ connect:
 
 @dataclass(frozen=True)
 class Passed:
-    """What pings waited above an idle line, and how full the line was."""
+    """The pings' delay beyond an idle line, and the line's utilisation."""
 
     ping_p50_ms: float
     ping_p95_ms: float
     goodput: float
-    waited: float  # for its core: the part of the time that other programs took from the gateway
+    waited: float  # for its core: the share of time that other programs took from the gateway
 
 
 def missing() -> str | None:
-    """Why this cannot be measured here, or None."""
+    """The reason why this cannot be measured here, or None."""
     return missing_for_hosts(("ping", "iperf3"))
 
 
 def measure(line: str, warm_up_s: float, run_s: float) -> Passed:
-    """One of LINES under downloads over four connections, and a ping beside them."""
+    """One of LINES with downloads over four connections, and a ping next to them."""
     with _bridge(LINES[line]) as (hosts, daemon_pid):
         home, server = hosts.hosts["home"], hosts.hosts["server"]
         count, pings = partial(received_bytes, home), [(home, _SERVER)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tree.py - `egress_tree`: trees of subscribers with four classes beside DPDK's rte_sched."""
+"""tree.py - `egress_tree`: trees of subscribers with four classes, next to DPDK's rte_sched."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 PROGRAMS = ("bench_egress_tree", "bench_rte_sched")
 SUBSCRIBERS = (10, 1_000, 10_000, 100_000)
 LINK_BPS = 100_000_000_000
-# A class may be ahead or behind by its weight in longest packets, and one of each smaller sibling.
+# In longest packets: a class may be off by its own weight, plus one for each smaller sibling.
 _MOST_PKTS = 2 * CLASSES
 _PKTS_OF_CLASS = 500
 _COST, _TIMES = "ns a packet", "times as fast as rte_sched"
 _FAIR, _CEILING = "longest packets from fair", "per cent off the ceiling"
-_CEILED_PKTS = 1_000  # of each class: two more or less are a twentieth of a per cent
+_CEILED_PKTS = 1_000  # of each class: two more or less are 0.05 %
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """Costs from the benchmarks' programs; shares and ceilings in virtual time."""
+    """Costs from the benchmark programs; shares and ceilings in virtual time."""
     yield []
     reason = missing()
     rows: list[Row] = []
@@ -47,7 +47,7 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
 
 
 def missing() -> str | None:
-    """Why costs cannot be measured here, or None."""
+    """The reason why costs cannot be measured here, or None."""
     for name in PROGRAMS:
         if not os.access(_program(name), os.X_OK):
             return f"{name} is not built: tools/build.sh release {' '.join(PROGRAMS)}"
@@ -59,7 +59,7 @@ def _program(name: str) -> Path:
 
 
 def run_program(name: str, trials: int) -> dict[str, Any]:
-    """A benchmark's report on the last core, contenders in turn, trial by trial."""
+    """A benchmark's report on the last core; contenders take turns in every trial."""
     with tempfile.TemporaryDirectory() as folder:
         told = Path(folder) / "report.json"
         core = max(os.sched_getaffinity(0))
@@ -73,7 +73,7 @@ def run_program(name: str, trials: int) -> dict[str, Any]:
 
 
 def cost_rows(trees: dict[str, Any], beside: dict[str, Any]) -> list[Row]:
-    """ns per packet put in and taken out; and how many times the tree's rte_sched takes."""
+    """ns per packet enqueued and dequeued, and rte_sched's time relative to the tree's."""
     rows = []
     for case in (*trees["cases"], *beside["cases"]):
         subscribers, _, load = case["label"].partition(" x 4")
@@ -88,7 +88,7 @@ def cost_rows(trees: dict[str, Any], beside: dict[str, Any]) -> list[Row]:
 
 
 def _shares(subscribers: int) -> Row:
-    """How far any class is from what its weight says, while all have packets."""
+    """The largest deviation of a class from its weighted share, while all have packets."""
     bytes_of_class = LONGEST_BYTES * _PKTS_OF_CLASS
     until_ns = int(subscribers * CLASSES * bytes_of_class * 8e9 / LINK_BPS)
     (sent,) = full_tree(subscribers, LINK_BPS, 0, True, [until_ns])
@@ -98,9 +98,10 @@ def _shares(subscribers: int) -> Row:
 
 
 def _ceilings(subscribers: int) -> Row:
-    """How far any subscriber's rate is from its ceiling; ceilings take nine tenths of the link."""
+    """The largest deviation of a subscriber's rate from its ceiling; ceilings sum to 90 % of the
+    link."""
     ceil_bps = LINK_BPS * 9 // 10 // subscribers
-    # Bursts, of a millisecond or two packets, are spent on what the link carries beyond ceilings.
+    # The link's capacity beyond the ceilings uses up bursts, of a millisecond or two packets.
     burst_bits = max(ceil_bps / 1e3, 2 * 8 * 1600)
     from_ns = int(1.5 * subscribers * burst_bits * 1e9 / (LINK_BPS / 10))
     for_ns = int(CLASSES * _CEILED_PKTS * LONGEST_BYTES * 8e9 / ceil_bps)
@@ -119,7 +120,7 @@ def _row(what: str, subscribers: int, load: str, value: float, spread: str = "")
 
 
 def claims(rows: list[Row], reason: str | None) -> list[Verdict]:
-    """This project's own bounds; `reason`: why costs were not measured, or None."""
+    """Our own bounds; `reason`: why costs were not measured, or None."""
 
     def of(what: str, sizes: tuple[int, ...] = ()) -> dict[str, float]:
         return {
@@ -146,7 +147,7 @@ def claims(rows: list[Row], reason: str | None) -> list[Verdict]:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """Cost over the number of subscribers."""
+    """Cost by number of subscribers."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.4, 4.6), layout="constrained")

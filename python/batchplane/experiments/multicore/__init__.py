@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""the multicore paper's figures and table."""
+"""The multicore paper's figures and table."""

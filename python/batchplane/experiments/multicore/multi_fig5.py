@@ -30,7 +30,7 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
 
 
 def rows_of(run: str, series: dict[str, list[Any]]) -> list[Row]:
-    """At the start, and after each of the master's steps."""
+    """Rows for the start, and after each of the master's steps."""
     rows = []
     for number in range(0, len(series["time_ns"]), MASTER_PERIODS):
         last = min(number + MASTER_PERIODS, len(series["time_ns"])) - 1
@@ -48,7 +48,7 @@ def rows_of(run: str, series: dict[str, list[Any]]) -> list[Row]:
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
-    """What the paper says of figure 5."""
+    """The paper's claims about figure 5."""
 
     def grown(key: str, run: str = "multicore") -> dict[str, float]:
         mine = [row for row in rows if row["run"] == run]

@@ -20,7 +20,7 @@ RINGS_PKTS = (64, 256, 1024, 4096)
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """Each way of control, with both costs of a hop; `optimal` with other rings, too."""
+    """Each controller with both costs of a hop; `optimal` also with other ring sizes."""
     cells = [(run, hop, 64, SLO_NS) for hop in (FREE, DEAR) for run in RUNS]
     cells += [(run, FREE, 64, TIGHT_SLO_NS) for run in RUNS]
     cells += [("optimal", FREE, ring, SLO_NS) for ring in RINGS_PKTS[1:]]
@@ -32,7 +32,7 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
-    """What the paper says of figure 6, and what `optimal` is to reach."""
+    """The paper's claims about figure 6, and the requirement for `optimal`."""
 
     def value(run: str, key: str, hop: str = FREE, ring: int = 64, slo_ns: int = SLO_NS) -> float:
         return next(

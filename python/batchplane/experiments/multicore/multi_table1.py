@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""multi_table1.py - a light and a heavy module, a core each, in a closed loop (table I).
+"""multi_table1.py - a light and a heavy module, each on its own core, in a closed loop (table I).
 
-The paper's rates times its delays are 15 to 18 packets: what it measured was no full ring, but so
-many packets that go round. In such a loop batches of all 15 carry 1.346 Mpps, and none carry more.
+The paper's rates times its delays are 15 to 18 packets: so it measured that many circulating
+packets, not a full ring. In such a loop batches of all 15 carry 1.346 Mpps, the maximum.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SLO_NS = 12_000
 WINDOW_PKTS = 15
 CYCLES_PER_NS = 2.4
-# Rate in Mpps and p99 in us, by the paper.
+# Rate in Mpps and p99 in us, from the paper.
 PAPER = {
     "no batching": (0.971, 15.445),
     "static budgets": (0.991, 18.615),
@@ -37,13 +37,13 @@ CONTROLLERS = {
     "diminishing": "primal(diminishing)",
     "optimal": "optimal",
 }
-# The paper's figures are those of the modules alone: an engine that takes nothing itself.
+# The paper's figures are for the modules alone, so the engine is free.
 FREE_LOOP = dict.fromkeys((key for key in LOOP_KEYS if key != "empty_poll_ns"), 0.0)
 OPEN_PPS = (300_000, 400_000, 500_000, 600_000, 700_000, 750_000)
 
 
 def make_case(setup: Setup, run: str, open_pps: int = 0) -> Case:
-    """100 periods until all has settled, and 100 that count."""
+    """100 periods to settle, and 100 that count."""
     periods = 50 if setup.is_quick else 100
 
     def cost(batch_cycles: float, pkt_cycles: float) -> dict[str, float]:
@@ -76,7 +76,8 @@ def make_case(setup: Setup, run: str, open_pps: int = 0) -> Case:
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """The loop under each controller; beside it an open load under `optimal`."""
+    """The closed loop under each controller, and an open load under `optimal` and without
+    batching."""
     cells = [(run, 0) for run in CONTROLLERS]
     cells += [(run, pps) for run in ("no batching", "optimal") for pps in OPEN_PPS]
     cases = {cell: make_case(setup, *cell) for cell in cells}
@@ -86,7 +87,7 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
 
 
 def row_of(results: Results, case: Case, run: str, open_pps: int) -> Row:
-    """Of the periods that count."""
+    """The results of the periods that count."""
     result = results[case.key]
     series = result["series"]
     paper = PAPER.get(run) if not open_pps else None
@@ -102,7 +103,7 @@ def row_of(results: Results, case: Case, run: str, open_pps: int) -> Row:
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
-    """The paper's rows within 5 %, and what the best of all is."""
+    """The paper's rows within 5 %, and the best possible."""
     closed = {row["run"]: row for row in rows if row["load"] == f"{WINDOW_PKTS} packets"}
     opened = [row for row in rows if row["load"] != f"{WINDOW_PKTS} packets"]
 

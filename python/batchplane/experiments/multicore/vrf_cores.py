@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """vrf_cores.py - VRF(2,4) on one core and on three: the runs that figures 5 and 6 show.
 
-The VLAN splitter runs on the first core, each virtual router on one of its own.
+The VLAN splitter runs on the first core, each virtual router on its own.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# The paper's, and one that binds as it does there: these costs are less than half of what its
-# machine took, where one core needs 96 us with full batches.
+# The paper's SLO, and one that is as tight here as the paper's was there: these costs are less than
+# half of those of its machine, where one core needs 96 us with full batches.
 SLO_NS, TIGHT_SLO_NS = 72_000, 20_000
 MASTER_PERIODS = 10
 MODULE, FLOW = (
     "first_0_0",
     "flow_0_0",
 )  # the buffer before the first flow's group processing and ACL
-# A packet from another core costs both sides: measured between two cores, 64 B, 1024 slots.
+# Cost of a packet from another core, for both sides: measured between two cores, 64 B, 1024 slots.
 GIVE_NS, TAKE_NS = 9.0, 20.0
 _LOOKUP = {"cost_per_batch_ns": 68.0, "cost_per_pkt_ns": 27.0}
 
-# By how they are shown: controller, and whether the pipeline is spread over three cores.
+# By label: controller, and whether the pipeline is spread over three cores.
 RUNS: Mapping[str, tuple[str, bool]] = {
     "single core": ("full", False),
     "naive": ("primal(static)", True),
@@ -42,7 +42,7 @@ FREE, DEAR = "hop 1 ns", "hop 29 ns"
 
 
 def make_case(setup: Setup, run: str, hop: str, ring_pkts: int = 64, slo_ns: int = SLO_NS) -> Case:
-    """One run at full load; `hop` says what a packet from another core costs."""
+    """One run at full load; `hop` selects the cost of a packet from another core."""
     controller, is_spread = RUNS[run]
     own: dict[str, dict[str, Any]] = {}
     if is_spread and hop == DEAR:
@@ -91,7 +91,7 @@ def row_of(results: Results, case: Case, run: str, hop: str) -> dict[str, Any]:
 
 
 def two_panels(title: str, top_label: str, low_label: str) -> tuple[Figure, Axes, Axes]:
-    """Two panels over control periods, the lower one with the SLO that binds."""
+    """Two panels over control periods, the lower one with the tight SLO."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10.0, 6.5), layout="constrained")
@@ -107,7 +107,7 @@ def two_panels(title: str, top_label: str, low_label: str) -> tuple[Figure, Axes
 
 
 def finish(figure: Figure, top: Axes, low: Axes) -> Figure:
-    """Once all lines are drawn: from 0, with what the upper panel labels."""
+    """Call it once all lines are drawn: axes start at 0, with a legend of the upper panel."""
     for axis in (top, low):
         axis.set_ylim(bottom=0)
     legend_below(figure, top)

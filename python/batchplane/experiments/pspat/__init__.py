@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""PSPAT's experiments: egress scheduling under guarantees."""
+"""PSPAT's experiments: egress scheduling with guarantees."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""algorithms.py - `pspat_algorithms`: the slides' table, cost of a decision and worst delay."""
+"""algorithms.py - `pspat_algorithms`: the slides' table of decision costs and worst delays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ _FEW, _MANY = Watched(50, 8), Watched(50, 128)
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """All schedulers in turn, trial by trial, so that a slow moment of the machine meets all."""
+    """All schedulers take turns in every trial, so that a slow moment of the machine affects
+    all."""
     yield []
     trials = 5 if setup.is_quick else 30
     rows = [row for flows in FLOWS for load in LOADS for row in _rows(flows, load, trials)]
@@ -60,7 +61,7 @@ def _rows(flows: int, load: str, trials: int) -> list[Row]:
 
 
 def claims(rows: list[Row], delay_growth: dict[str, float]) -> list[Verdict]:
-    """The slides' costs, which name no number of flows: all of ours are held against them."""
+    """The slides' costs, which state no number of flows, so we compare all of ours with them."""
     ns = lambda value: f"{value:.0f} ns"  # noqa: E731
     times = lambda value: f"{value:.1f}x"  # noqa: E731
     found = []
@@ -94,7 +95,7 @@ def claims(rows: list[Row], delay_growth: dict[str, float]) -> list[Verdict]:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """Cost over the number of flows, a panel for each load."""
+    """Cost by number of flows, one panel per load."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 6.4), layout="constrained")

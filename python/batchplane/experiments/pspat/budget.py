@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""budget.py - `egress_budget`: one delay budget over buffers and a scheduler, and what weights buy.
+"""budget.py - `egress_budget`: one delay budget for buffers and a scheduler, and the effect of
+weights.
 
-A tenant with an SLO sends 100 kpps of short packets through costly work, and over a link that 24
-others flood.
+A tenant with an SLO sends 100 kpps of short packets through expensive modules, and over a link that
+24 others flood.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ SLO_NS = 200_000
 PERIOD_NS = 50_000_000
 CALM_PERIODS, FLOOD_PERIODS = 20, 20
 FIXED_PERIODS = 6
-NO_CONTROLLER = "none"  # triggers stay as they are
+NO_CONTROLLER = "none"  # triggers do not change
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """Fixed triggers under a flood; then controllers that it finds unprepared."""
+    """Fixed triggers during a flood; then controllers that the flood takes by surprise."""
     fixed = {(d, t): _fixed(d, t) for d in DISCIPLINES for t in TRIGGERS}
     alone = {t: _fixed("wf2q_plus", t, FAST_BPS) for t in TRIGGERS}
     weights = WEIGHTS[::2] if setup.is_quick else WEIGHTS
@@ -79,7 +80,7 @@ def _longest_ns(series: dict[str, list[Any]]) -> float:
 
 
 def _fixed_row(discipline: str, trigger: int, series: dict[str, list[Any]], alone_ns: float) -> Row:
-    """The longest delay less that with a link that takes no time: fill and work are in both."""
+    """The longest delay minus that with an infinitely fast link, as both contain fill and work."""
     worst_ns = _longest_ns(series)
     bound_ns = float(max(series["egress_bound_ns"][1:]))
     return {
@@ -115,7 +116,8 @@ def _steered_row(controller: str, weight: int, result: dict[str, Any], setup: Se
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
-    """Fill and egress are paid once, promises hold in a flood, and weight buys batches."""
+    """Fill and egress delays do not overlap, SLOs hold in a flood, and weight allows larger
+    batches."""
     fixed = [row for row in rows if row["part_of_bound"] is not None]
     parts = {str(row["run"]): float(row["part_of_bound"]) for row in fixed}
     optimal = [row for row in rows if row.get("controller") == "optimal"]
@@ -139,7 +141,7 @@ def claims(rows: list[Row]) -> list[Verdict]:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """Triggers, bounds and worst delays over the weight."""
+    """Triggers, bounds and worst delays by weight."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.6), layout="constrained")

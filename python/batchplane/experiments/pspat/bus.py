@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""bus.py - `pspat_bus`: a stage behind the scheduler that knows no weights, as a NIC's bus."""
+"""bus.py - `pspat_bus`: a stage behind the scheduler that ignores weights, like a NIC's bus."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ DISCIPLINES = ("drr", "wf2q_plus", "qfq", "qfq_plus")
 WEIGHTS = (8, 1, 1)
 BUS_PKT_NS = 100
 PKT_BYTES = 60
-# A link on which a packet takes 105 ns: what the bus carries in 100.
+# A link on which a packet takes 105 ns; the bus carries one in 100 ns.
 PACED_BPS = PKT_BYTES * 8 * 1_000_000_000 // 105
 LINKS = {"not paced": 0, "paced below the bus": PACED_BPS}
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """Three flows flat out, a queue each of a bus that serves them in turn."""
+    """Three flows at full rate, each with its own queue on a bus that serves them in turn."""
     yield []
     n_pkts = 30_000 if setup.is_quick else 300_000
     rows = [_row(name, link, n_pkts, f) for name in DISCIPLINES for link in LINKS for f in range(3)]
@@ -60,7 +60,7 @@ def _row(discipline: str, link: str, n_pkts: int, flow: int) -> Row:
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
-    """Shares, and what a packet waits behind the scheduler."""
+    """Shares, and the packets' waiting time behind the scheduler."""
     percent = lambda value: f"{value:.1%}"  # noqa: E731
     waits = lambda value: f"{value:.1f} packets"  # noqa: E731
 
@@ -82,7 +82,7 @@ def claims(rows: list[Row]) -> list[Verdict]:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """Shares of the three, paced and not."""
+    """Shares of the three flows, paced and not."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.2, 3.8), layout="constrained")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""dispatch.py - `pspat_io`: from the scheduler to a sink, by itself or through dispatchers."""
+"""dispatch.py - `pspat_io`: from the scheduler to a sink, directly or through dispatchers."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SINKS = {"counts": False, "copies into a ring": True}
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """QFQ, one client; all arrangements in turn."""
+    """QFQ with one client; all arrangements take turns."""
     yield []
     trials, run_ms = (3, 20) if setup.is_quick else (30, 50)
     found: dict[tuple[str, int, int], list[float]] = {}
     for _ in range(trials):
         for sink, copies in SINKS.items():
             for dispatchers in range(3):
-                # Without dispatchers nothing is handed over, in whatever batches.
+                # Without dispatchers the batch size does not matter.
                 for batch in BATCHES if dispatchers else BATCHES[:1]:
                     what = FlatOut(dispatchers=dispatchers, dispatch_pkts=batch, copies=copies)
                     found.setdefault((sink, dispatchers, batch), []).append(
@@ -47,7 +47,7 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
-    """The slides' 15 to 20 Mpps over netmap, and what they leave to future work: dispatchers."""
+    """The slides' 15 to 20 Mpps over netmap, and dispatchers, their future work."""
     mpps = lambda value: f"{value:.0f} Mpps"  # noqa: E731
     times = lambda value: f"{value:.2f}x"  # noqa: E731
     own = {row["sink"]: float(row["mpps"]) for row in rows if row["dispatchers"] == 0}
@@ -82,7 +82,7 @@ def claims(rows: list[Row]) -> list[Verdict]:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """Rate over what is handed on at a time."""
+    """Rate by batch size of the handover."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")

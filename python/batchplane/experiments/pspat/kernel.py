@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FIRST_PORT = 9000
-# The other end takes frames in and drops them: they are for another host's MAC.
+# The far end receives frames and drops them: they are for another host's MAC.
 _PAIR = (
     "ip link add load0 type veth peer name load1",
     "ip addr add 198.18.0.1/24 dev load0",
@@ -30,13 +30,13 @@ _SEND = (
 
 
 def missing() -> str | None:
-    """Why this cannot be measured here, or None."""
+    """The reason why this cannot be measured here, or None."""
     return missing_for_hosts(("tc",))
 
 
 @contextmanager
 def veth_pair() -> Iterator[Namespace]:
-    """A namespace with a pair of interfaces whose far end drops all."""
+    """A namespace with a pair of interfaces whose far end drops everything."""
     space = Namespace(UNSHARE)
     try:
         space.script(*_PAIR)
@@ -46,7 +46,7 @@ def veth_pair() -> Iterator[Namespace]:
 
 
 def use(space: Namespace, scheduler: str, rates: list[int]) -> None:
-    """`none`, `pfifo` or `htb`: with a class for each port, of these rates in Gbit/s."""
+    """Sets up `none`, `pfifo` or `htb`, with a class for each port at these rates in Gbit/s."""
     space.run("tc", "qdisc", "del", "dev", "load0", "root", is_good=False)
     if scheduler == "pfifo":
         space.script("tc qdisc add dev load0 root pfifo limit 1000")
@@ -67,13 +67,13 @@ def use(space: Namespace, scheduler: str, rates: list[int]) -> None:
 
 
 def flood(space: Namespace, senders: int, run_ms: int) -> list[int]:
-    """Datagrams that the kernel took of each sender, a thread each."""
+    """The number of datagrams that the kernel accepted from each sender, one thread each."""
     ports = json.dumps([FIRST_PORT + k for k in range(senders)])
     text = space.run(sys.executable, "-c", _SEND, ports, str(run_ms * 1_000_000))
     return [int(pkts) for pkts in json.loads(text)]
 
 
 def sent_pkts(space: Namespace) -> int:
-    """By the interface, in all."""
+    """The interface's counter of all sent packets."""
     (link,) = json.loads(space.run("ip", "-s", "-j", "link", "show", "load0"))
     return int(link["stats64"]["tx"]["packets"])

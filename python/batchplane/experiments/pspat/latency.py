@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""latency.py - `pspat_latency`: what a flow that keeps its share waits, by scheduler."""
+"""latency.py - `pspat_latency`: the delay of a flow within its share, by scheduler."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GROWTH = tuple(Watched(50, n) for n in (8, 16, 32, 64, 128))
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """The slides' load, the authors' script's two, and more and more others."""
+    """The slides' load, the two of the authors' script, and a growing number of other flows."""
     yield []
     n_pkts = 4_000 if setup.is_quick else 40_000
     loads = dict.fromkeys((*LOADS, *GROWTH))
@@ -83,7 +83,7 @@ def claims(rows: list[Row]) -> list[Verdict]:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """p99 over the number of others."""
+    """p99 by number of other flows."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.6), layout="constrained")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""overload.py - `pspat_overload`: the scheduler is the bottleneck. Who keeps its share then?"""
+"""overload.py - `pspat_overload`: which flows keep their share if the scheduler is the
+bottleneck."""
 
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DISCIPLINES = ("fifo", "drr", "wf2q_plus", "qfq", "qfq_plus")
-# Each packet put in is followed at once by one taken out, so no backlog forms in the scheduler and
-# weights choose among nothing; packets wait for the lock, in order.
+# Each enqueue is followed at once by a dequeue, so no backlog forms in the scheduler and weights
+# have no effect; packets wait for the lock, in order.
 LOCK = "one lock (as a qdisc)"
-# Of what the scheduler can do, sent by all others together.
+# All other flows together send this multiple of the scheduler's capacity.
 LOADS = (0.5, 1, 1.5, 2, 4)
-COST_NS = 15  # to take a packet, and as much to release it
+COST_NS = 15  # to take a packet in, and again to release it
 OTHERS = 32
 WEIGHT = 50
 _LIMIT_PKTS = 100
@@ -33,7 +34,8 @@ PKT_BYTES = 60
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """One flow of weight 50 at half its share; 32 of weight 1, each a client, flood ever more."""
+    """One flow of weight 50 at half its share; 32 of weight 1, one client each, flood more and
+    more."""
     yield []
     n_pkts = 20_000 if setup.is_quick else 60_000
     rows = [_row(name, load, n_pkts) for name in (*DISCIPLINES, LOCK) for load in LOADS]
@@ -54,7 +56,7 @@ def _arrivals(load: float, n_pkts: int) -> Arrivals:
 
 
 def _row(name: str, load: float, n_pkts: int) -> Row:
-    """Of the watched packets, once queues have filled."""
+    """The watched packets' delays, once queues have filled."""
     flows = Flows(
         [str(f) for f in range(OTHERS + 1)], [WEIGHT] + [1] * OTHERS, [PKT_BYTES] * (OTHERS + 1),
         [_WATCHED_LIMIT_PKTS] + [_LIMIT_PKTS] * OTHERS,
@@ -81,7 +83,7 @@ def _row(name: str, load: float, n_pkts: int) -> Row:
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
-    """From the load at which the scheduler is the bottleneck to four times as much."""
+    """From the load at which the scheduler becomes the bottleneck to four times that."""
     fair = [name for name in DISCIPLINES if name != "fifo"]
     of = {(row["scheduler"], row["load"]): row for row in rows}
 
@@ -110,7 +112,7 @@ def claims(rows: list[Row]) -> list[Verdict]:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """p99 over the load of the others."""
+    """p99 by load of the others."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")

@@ -10,7 +10,7 @@ from .watched import percentile
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# A slow moment of the machine is no slow scheduler: the best tenth of the trials counts.
+# A slow moment of the machine does not mean a slow scheduler: the best tenth of the trials counts.
 RATE_COLUMNS = (
     ("mpps", "Mpps, best tenth", lambda v: f"{v:.1f}"),
     ("p50_mpps", "median", lambda v: f"{v:.1f}"),
@@ -18,13 +18,13 @@ RATE_COLUMNS = (
 
 
 def rate_cells(trials_mpps: list[float]) -> dict[str, float]:
-    """What the columns show of trials of one kind."""
+    """The table cells for trials of one kind."""
     ordered = sorted(trials_mpps)
     return {"mpps": percentile(ordered, 0.9), "p50_mpps": percentile(ordered, 0.5)}
 
 
 def finish_rates(axis: Axes, xlabel: str) -> None:
-    """Axis of rates from 0 on, with its legend."""
+    """Adds labels and a legend; the axis of rates starts at 0."""
     axis.set_xlabel(xlabel)
     axis.set_ylabel("million packets a second")
     axis.set_ylim(bottom=0)

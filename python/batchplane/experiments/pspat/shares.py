@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""shares.py - `pspat_shares`: does each flow get its share, and how far is it ever from it?"""
+"""shares.py - `pspat_shares`: whether each flow gets its share, and its largest deviation."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ DISCIPLINES = ("fifo", "drr", "wf2q_plus", "qfq", "qfq_plus")
 MOST_PKTS = {"wf2q_plus": 2, "qfq": 4, "qfq_plus": 5}
 LMAX_BYTES = 1500
 RATE_BPS = 10_000_000_000
-# What HTB on this project's kernels gave three flooding senders at 8 : 1 : 1.
+# HTB on this project's kernels gave these shares to three flooding senders at 8 : 1 : 1.
 HTB_PERCENT = (46, 32, 23)
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """Three senders at 8 : 1 : 1, and 32 with weights from 1 to 64; all flat out."""
+    """Three senders at 8 : 1 : 1, and 32 with weights from 1 to 64; all at full rate."""
     yield []
     n_pkts = 30_000 if setup.is_quick else 1_000_000
     sets = {"8 : 1 : 1": [8, 1, 1], "32 flows, 1 to 64": [1 + k * 37 % 64 for k in range(32)]}
@@ -37,7 +37,7 @@ def _row(discipline: str, label: str, weights: list[int], n_pkts: int) -> Row:
     """`n_pkts` departures while every flow has packets."""
     rng = random.Random(len(weights))
     total_weight = sum(weights)
-    # All send alike; the one with the largest share needs the most.
+    # All send equally many packets; the flow with the largest share needs the most.
     each = int(n_pkts * max(weights) / total_weight * 1.2) + 100
     order = [k for _ in range(each) for k in range(len(weights))]
     flows = Flows(
@@ -66,7 +66,7 @@ def _row(discipline: str, label: str, weights: list[int], n_pkts: int) -> Row:
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
-    """Rates follow weights; no flow is ever far from its share."""
+    """Rates follow weights, and no flow is ever far from its share."""
     off = {
         row["discipline"]: abs(row["share"] / row["share_wanted"] - 1)
         for row in rows
@@ -83,7 +83,7 @@ def claims(rows: list[Row]) -> list[Verdict]:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """Share of the heaviest flow against what it should have."""
+    """The share of the heaviest flow, actual and wanted."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")

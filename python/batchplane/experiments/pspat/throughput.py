@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""throughput.py - `pspat_throughput`: clients flat out through a scheduler without a link."""
+"""throughput.py - `pspat_throughput`: clients at full rate through a scheduler without a link."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ _HTB_GBPS = [8, 1, 1]
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """All ways in turn, trial by trial, so that a slow moment of the machine meets all."""
+    """All arrangements take turns in every trial, so that a slow moment of the machine affects
+    all."""
     yield []
     trials, run_ms = (3, 20) if setup.is_quick else (30, 50)
     found: dict[tuple[str, int], list[float]] = {}
@@ -53,7 +54,7 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
 
 
 def measure_kernel(trials: int, run_ms: int) -> tuple[list[Row], list[float]]:
-    """Datagrams that left; and the shares of three senders in classes of 8 : 1 : 1."""
+    """Datagrams sent, and the shares of three senders in classes of 8 : 1 : 1."""
     found: dict[tuple[str, int], list[float]] = {}
     of_class = [0] * len(_HTB_GBPS)
     with kernel.veth_pair() as space:
@@ -75,7 +76,7 @@ def measure_kernel(trials: int, run_ms: int) -> tuple[list[Row], list[float]]:
 
 
 def kernel_claims(rows: list[Row], htb_shares: list[float]) -> list[Verdict]:
-    """What the slides say of TC, which is the kernel's."""
+    """The slides' claims about TC, the kernel's scheduler."""
     of = {(row["way"], row["clients"]): float(row["mpps"]) for row in rows}
     mpps = lambda value: f"{value:.2f} Mpps"  # noqa: E731
     htb = {f"{n} senders": of["kernel, HTB", n] for n in KERNEL_SENDERS}
@@ -93,7 +94,7 @@ def kernel_claims(rows: list[Row], htb_shares: list[float]) -> list[Verdict]:
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
-    """What the slides say, as far as this machine can tell."""
+    """The slides' claims that this machine can check."""
     of = {(row["way"], row["clients"]): float(row["mpps"]) for row in rows}
     mpps = lambda value: f"{value:.0f} Mpps"  # noqa: E731
     times = lambda value: f"{value:.2f}x"  # noqa: E731
@@ -123,7 +124,7 @@ def claims(rows: list[Row]) -> list[Verdict]:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """Rate over clients."""
+    """Rate by number of clients."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""watched.py - one flow that keeps its share beside others that never pause, in virtual time.
+"""watched.py - one flow within its share next to others that never pause, in virtual time.
 
 Latencies are in packet times of the link, so that they hold for any link rate.
 """
@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from ...egress.replay import Arrivals, Flows, Replayed, replay
 
 PKT_BYTES = 60
-# Eight bits per bit time: a packet of 60 bytes takes 480 ns at 1 Gbit/s.
+# A bit takes 1 ns at 1 Gbit/s, so a packet of 60 bytes takes 480 ns.
 RATE_BPS = 1_000_000_000
 PKT_NS = PKT_BYTES * 8
-FIFO_QUEUE_PKTS = 3  # that each of the others keeps waiting where no scheduler holds it back
+FIFO_QUEUE_PKTS = 3  # that each other flow keeps queued if no scheduler holds it back
 
 
 @dataclass(frozen=True)
 class Watched:
-    """A flow of some weight at part of its share, beside n others of weight 1 flat out."""
+    """A flow of some weight at part of its share, next to n others of weight 1 at full rate."""
 
     weight: int
     others: int
@@ -28,17 +28,17 @@ class Watched:
 
     @property
     def label(self) -> str:
-        """As in tables."""
+        """The label in tables."""
         return f"{self.weight} : {self.others} x 1"
 
     @property
     def share(self) -> float:
-        """Of the link."""
+        """The flow's share of the link."""
         return self.weight / (self.weight + self.others)
 
 
 def latencies_pkts(discipline: str, load: Watched, n_pkts: int, seed: int = 1) -> list[float]:
-    """From the arrival of each watched packet to the start of its transmission, sorted."""
+    """Delays from the arrival of each watched packet to the start of its transmission, sorted."""
     flows = Flows(
         names=[str(k) for k in range(load.others + 1)],
         weight=[load.weight] + [1] * load.others,
@@ -54,14 +54,14 @@ def latencies_pkts(discipline: str, load: Watched, n_pkts: int, seed: int = 1) -
 
 
 def _times_ns(load: Watched, n_pkts: int, seed: int) -> list[int]:
-    """Evenly spaced, each at a random place of its interval: no step with the link's own."""
+    """Evenly spaced times with jitter within each interval, to avoid lockstep with the link."""
     rng = random.Random(seed)
     interval_ns = PKT_NS / (load.share * load.part_of_share)
     return [int((k + rng.random()) * interval_ns) for k in range(n_pkts)]
 
 
 def _arrivals(load: Watched, n_pkts: int, seed: int) -> Arrivals:
-    """Of the others enough is there from the start."""
+    """The other flows' packets are all queued from the start."""
     times = _times_ns(load, n_pkts, seed)
     left = 1 - load.share * load.part_of_share
     each = int(times[-1] / PKT_NS * left / load.others) + 20
@@ -76,7 +76,7 @@ def _arrivals(load: Watched, n_pkts: int, seed: int) -> Arrivals:
 
 
 def _fifo_arrivals(load: Watched, n_pkts: int, seed: int) -> Arrivals:
-    """The others put in a packet whenever one of theirs leaves, so each has three waiting.
+    """Each other flow enqueues a packet whenever one of its own leaves, so each has three queued.
 
     In a FIFO that is the order of arrival, so the times follow from the queue's length.
     """

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Applications on several devices: the figures and claims of Pythia, in virtual time."""
+"""Applications on several devices: Pythia's figures and claims, in virtual time."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""devices.py - `pythia_devices`: what each device does best, by application, batch and size."""
+"""devices.py - `pythia_devices`: the performance of each device by application, batch and size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIZES = (64, 512, 1500)
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """Every application on every device, flat out."""
+    """Every application on every device, at full rate."""
     yield []
     data = standins()
     rows = [
@@ -48,7 +48,7 @@ def _row(data: dict[str, Any], app: str, device: str, size: int, batch: int) -> 
 
 
 def _best(rows: list[Row], key: str, is_least: bool = False) -> dict[str, str]:
-    """By application: the device that is best at it with large packets and its best batch."""
+    """By application: the best device with large packets and its best batch."""
     found = {}
     for app in dict.fromkeys(row["app"] for row in rows):
         mine = [row for row in rows if row["app"] == app and row["pkt_bytes"] == SIZES[-1]]
@@ -60,7 +60,7 @@ def _best(rows: list[Row], key: str, is_least: bool = False) -> dict[str, str]:
 
 
 def _crossovers(rows: list[Row]) -> dict[str, float]:
-    """By application: the least batch from which the large GPU beats the CPU's best, 512 bytes."""
+    """By application: the least batch with which the large GPU beats the CPU's best, 512 bytes."""
     found = {}
     for app in dict.fromkeys(row["app"] for row in rows):
         mine = [row for row in rows if row["app"] == app and row["pkt_bytes"] == SIZES[1]]
@@ -73,7 +73,7 @@ def _crossovers(rows: list[Row]) -> dict[str, float]:
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
-    """No device is best for all; which is best depends on the batch."""
+    """No device is best for all applications; the best one depends on the batch."""
     fastest = set(_best(rows, "gbps").values())
     thriftiest = set(_best(rows, "nj_per_bit", True).values())
     crossovers = _crossovers(rows)
@@ -88,7 +88,7 @@ def claims(rows: list[Row]) -> list[Verdict]:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """Gbit/s against the batch, an application a panel."""
+    """Gbit/s by batch, one panel per application."""
     from matplotlib.figure import Figure
 
     apps = list(dict.fromkeys(row["app"] for row in rows))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""energy.py - `pythia_energy`: what a packet costs at every load, beside all devices always."""
+"""energy.py - `pythia_energy`: energy per packet at every load, compared with using all devices."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 CHOOSERS = ("placer", "oracle", "all", "alone:cpu", "alone:igpu", "alone:dgpu")
 LOADS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 APPS = ("aes", "dpi", "md5")
-# What the predecessor for one application reports.
+# The saving that the predecessor for one application reports.
 PREDECESSOR = 3.5
 WANTED = 2.5
 SECONDS = 4
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """A mix of three applications at shares of what all devices can do."""
+    """A mix of three applications at fractions of the capacity of all devices."""
     yield []
     most_pps = capacity_pps(Load([App(app, 1.0) for app in APPS], SECONDS))
     loads = LOADS[1::3] if setup.is_quick else LOADS
@@ -45,7 +45,7 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
-    """As much energy as must be, and no packet less."""
+    """The least energy without losing a packet."""
     mine = {f"{row['load']:.0%}": row for row in rows if row["chooser"] == "placer"}
     every = {f"{row['load']:.0%}": row for row in rows if row["chooser"] == "all"}
     saved = {k: every[k]["nj_per_bit"] / row["nj_per_bit"] for k, row in mine.items()}
@@ -59,14 +59,14 @@ def claims(rows: list[Row]) -> list[Verdict]:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """Energy a bit against the load."""
+    """Energy per bit by load."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     figure.suptitle(f"energy by load, three applications ({setup.label}; stand-ins)", fontsize=10)
     axis = figure.add_subplot()
     for colour, chooser in zip(COLOURS, CHOOSERS, strict=False):
-        # Who drops a tenth of the packets saves nothing.
+        # A chooser that drops a tenth of the packets saves nothing.
         mine = [row for row in rows if row["chooser"] == chooser and row["served"] > 0.9]
         x, y = [100 * row["load"] for row in mine], [row["nj_per_bit"] for row in mine]
         axis.plot(x, y, "o-", color=colour, markersize=3, label=chooser)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""events.py - `pythia_burst`, `pythia_device_loss`: sudden traffic, a device that goes."""
+"""events.py - `pythia_burst`, `pythia_device_loss`: traffic bursts, and a device that fails."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def burst(length_ms: int) -> Load:
 
 
 def loss() -> Load:
-    """The large GPU goes at 2 s, and is back at 4 s."""
+    """The large GPU fails at 2 s and is back at 4 s."""
     apps = (App("aes", 1_200_000), App("dpi", 1_500_000))
     changes = [
         {"at_ns": int(GONE_S * 1e9), "device": "dgpu", "is_up": False},
@@ -61,7 +61,7 @@ def plan_burst(setup: Setup) -> Generator[list[Case], Results, Outcome]:
 
 
 def claims_burst(rows: list[Row]) -> list[Verdict]:
-    """Bursts are served, and cost no more than they must."""
+    """Bursts are served, and cost no more than necessary."""
     mine = {f"{row['burst_ms']} ms": row for row in rows if row["chooser"] == "placer"}
     every = {f"{row['burst_ms']} ms": row for row in rows if row["chooser"] == "all"}
     return [
@@ -74,7 +74,7 @@ def claims_burst(rows: list[Row]) -> list[Verdict]:
 
 
 def plan_loss(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """One device goes and comes back, every chooser."""
+    """One device fails and comes back, for every chooser."""
     yield []
     courses = {chooser: run(loss(), chooser) for chooser in CHOOSERS}
     rows = [_loss_row(chooser, course) for chooser, course in courses.items()]
@@ -96,7 +96,7 @@ def _loss_row(chooser: str, course: Course) -> Row:
 
 
 def claims_loss(rows: list[Row]) -> list[Verdict]:
-    """The rest takes over at once, and nothing is lost in front of a device that is not there."""
+    """The other devices take over at once, and no packets are lost in front of the failed one."""
     by = {row["chooser"]: row for row in rows}
     mine, oracle = by["placer"], by["oracle"]
     return [
@@ -110,7 +110,7 @@ def claims_loss(rows: list[Row]) -> list[Verdict]:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """What was late or not served, by length of the burst."""
+    """The share of late and unserved packets, by length of the burst."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
@@ -127,7 +127,7 @@ def draw(rows: list[Row], setup: Setup) -> Figure:
 
 
 def draw_loss(courses: dict[str, Course], setup: Setup) -> Figure:
-    """Served over time."""
+    """The served share over time."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fig5.py - `pythia_fig5ab`, `pythia_fig5cd`: AES and DPI together on three devices, while their
-traffic changes, and while what is wanted changes."""
+"""fig5.py - `pythia_fig5ab`, `pythia_fig5cd`: AES and DPI together on three devices, with changing
+traffic, and with changing policies."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ CHOOSERS = ("placer", "oracle", "static", "all", "nba", "alone:cpu", "alone:igpu
 APPS = ("aes", "dpi")
 BASE = {"aes": 400_000.0, "dpi": 500_000.0}
 POLICIES = ("power", "latency", "throughput", "power")
-# Each policy is wanted for this long.
+# Each policy applies for this long.
 PHASE_S = 5
 
 
 def fluctuating(is_quick: bool) -> Load:
-    """Rates that swell and fall, each at its own pace, with steps."""
+    """Rates that rise and fall, each at its own pace, with steps."""
     seconds = 12 if is_quick else 60
     changes = []
     for k in range(int(seconds / 0.5)):
@@ -45,7 +45,8 @@ def fluctuating(is_quick: bool) -> Load:
 
 
 def wanting() -> Load:
-    """The same traffic, wanted with the fewest watts, the least delay, the most room."""
+    """The same traffic with the fewest watts, the least delay, and the most headroom as
+    policies."""
     changes = [
         {"at_ns": int((k * PHASE_S + 0.05) * 1e9), "app": app, "policy": policy}
         for k, policy in enumerate(POLICIES)
@@ -55,7 +56,7 @@ def wanting() -> Load:
 
 
 def _row(chooser: str, course: Course) -> Row:
-    # What happens in the first period is nobody's merit.
+    # The first period does not depend on the chooser.
     return {
         "chooser": chooser,
         "served": course.served(1),
@@ -78,7 +79,7 @@ def plan_ab(setup: Setup) -> Generator[list[Case], Results, Outcome]:
 
 
 def claims_ab(rows: list[Row]) -> list[Verdict]:
-    """Served and drawn beside the one who knows everything, and beside all devices always."""
+    """Served packets compared with the oracle, and watts compared with using all devices."""
     by = {row["chooser"]: row for row in rows}
     placer, oracle = by["placer"], by["oracle"]
     saved = by["all"]["watts"] / placer["watts"]
@@ -103,7 +104,7 @@ def plan_cd(setup: Setup) -> Generator[list[Case], Results, Outcome]:
 
 
 def _phase(course: Course, k: int) -> Row:
-    """Once the change has been followed."""
+    """A phase, after the switch to its policy."""
     n = int(PHASE_S / PERIOD_S)
     first, last = k * n + 3, (k + 1) * n
     told = k * n + 1 if k else 0
@@ -125,7 +126,7 @@ def _phase(course: Course, k: int) -> Row:
 
 
 def claims_cd(rows: list[Row]) -> list[Verdict]:
-    """Each policy is best at what it is for, and is there soon."""
+    """Each policy is best at its own goal, and takes effect soon."""
     power, latency, throughput = rows[0], rows[1], rows[2]
     return [
         at_most("watts under `power`, over the other policies'",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""interference.py - `pythia_interference`: pairs of applications, predicted and seen."""
+"""interference.py - `pythia_interference`: pairs of applications, predicted and observed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 APPS = ("aes", "dpi", "md5")
 RATES = {"low": 300_000.0, "middle": 900_000.0, "high": 2_000_000.0}
 SECONDS = 4
-SETTLED = 20  # periods, after which what was learnt counts
+SETTLED = 20  # periods; the placer has learnt the slow-downs by then
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
-    """Every pair at three loads: the delay that a plan was promised, and the one that was seen."""
+    """Every pair at three loads: the delay that a plan predicts, and the observed one."""
     yield []
     pairs = list(itertools.combinations(APPS, 2))
     rows = [_row(pair, load) for pair in pairs for load in RATES]
@@ -50,7 +50,7 @@ def _row(pair: tuple[str, str], load: str) -> Row:
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
-    """What is promised holds, also for who had to find out."""
+    """Predictions hold, even for a chooser that has to learn the slow-downs."""
 
     def by(key: str) -> dict[str, float]:
         return {f"{row['pair']}, {row['load']}": row[key] for row in rows}
@@ -64,7 +64,7 @@ def claims(rows: list[Row]) -> list[Verdict]:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """The longest delay seen against the one promised."""
+    """The longest observed delay by the predicted one."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(4.8, 4.4), layout="constrained")

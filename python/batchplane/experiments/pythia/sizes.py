@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""sizes.py - `pythia_small_packets`: what small packets cost, and what more devices give."""
+"""sizes.py - `pythia_small_packets`: the cost of small packets, and the gain from more devices."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
-    """Small packets are this hardware's weakness, and more hardware makes up for it."""
+    """Small packets are slow on this hardware, and more hardware makes up for it."""
     one = {row["pkt_bytes"]: row for row in rows if row["set"] == "one of each"}
     two = {row["pkt_bytes"]: row for row in rows if row["set"] == "two of each"}
     least, most = min(one), max(one)
@@ -51,7 +51,7 @@ def claims(rows: list[Row]) -> list[Verdict]:
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
-    """Gbit/s against bytes."""
+    """Gbit/s by packet size."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// mapped_memory.cc - the driver maps a piece of memory once only, so devices that lie on one GPU share it.
+#include "offload/cuda/mapped_memory.h"
+
+#include <map>
+#include <mutex>
+
+namespace batchplane::offload::cu {
+namespace {
+
+struct Known {
+  std::mutex mutex;
+  std::map<const uint8_t*, std::weak_ptr<const MappedMemory>> by_begin;
+};
+
+Known& known() {
+  static Known all;
+  return all;
+}
+
+}  // namespace
+
+std::shared_ptr<const MappedMemory> MappedMemory::of(const Api& api, std::span<uint8_t> memory) {
+  const std::scoped_lock lock(known().mutex);
+  auto& entry = known().by_begin[memory.data()];
+  if (auto mapped = entry.lock(); mapped != nullptr) {
+    return mapped->memory().size() == memory.size() ? mapped : nullptr;
+  }
+  if (api.host_register(memory.data(), memory.size(), kRegisterForAll | kRegisterMapped) !=
+      kSuccess) {
+    return nullptr;
+  }
+  std::shared_ptr<const MappedMemory> mapped(new MappedMemory(api, memory));
+  entry = mapped;
+  return mapped;
+}
+
+MappedMemory::~MappedMemory() { api_.host_unregister(memory_.data()); }
+
+Address MappedMemory::address() const {
+  Address at = 0;
+  return api_.host_address(&at, memory_.data(), 0) == kSuccess ? at : 0;
+}
+
+}  // namespace batchplane::offload::cu
