@@ -34,7 +34,8 @@ PacketPool::PacketPool(const std::string& /*name*/, uint32_t n_pkts, uint32_t da
     : n_pkts_(n_pkts),
       data_bytes_(data_bytes),
       packets_(n_pkts),
-      buffers_(std::make_unique<uint8_t[]>(n_pkts * stride_bytes(data_bytes))) {
+      // Not written until packets are: most of a test's pool never is.
+      buffers_(std::make_unique_for_overwrite<uint8_t[]>(n_pkts * stride_bytes(data_bytes))) {
   free_.reserve(n_pkts);
   for (uint32_t i = 0; i < n_pkts; ++i) {
     Packet& pkt = packets_[i];

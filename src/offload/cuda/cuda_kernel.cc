@@ -14,11 +14,12 @@ namespace {
 
 constexpr uint32_t kGroupItems = 64;
 constexpr uint32_t kGatherItems = 32;  // per input
+constexpr uint32_t kLargePkts = 512;
 // Memory that the GPU still uses after this time is never released.
 constexpr std::chrono::seconds kLongestEndOfBatch{1};
 
-enum : uint8_t { kStagedBytes, kStagedPlaces, kStagedResults, kStagedReturned };
-constexpr uint8_t kStagedFrom = kStagedReturned;  // kernels that rewrite inputs fetch none
+enum : uint8_t { kBytes, kPlaces, kResults, kReturned };
+constexpr uint8_t kFrom = kReturned;  // kernels that rewrite inputs fetch none
 
 constexpr const char* kGatherPtx =
 #include "offload/cuda/gather.ptx.h"
@@ -55,7 +56,8 @@ CudaKernel::~CudaKernel() {
   }
   if (!is_used) return;
   for (Buffers& used : buffers_) {
-    used.bytes.forget(), used.stream.forget(), used.done.forget();
+    used.stream.forget(), used.done.forget();
+    for (auto& memory : used.own) memory.forget();
     for (auto& memory : used.staged) memory.forget();
   }
   if (current_table().number != 0) {
@@ -97,10 +99,11 @@ void CudaKernel::make_slot(uint32_t slot, const std::string& where) {
   Buffers& to = buffers_[slot];
   cu::StreamId stream = nullptr;
   cu::EventId event = nullptr;
-  cu::Address bytes = 0;
-  int32_t error = api.alloc(&bytes, room_bytes_);
-  if (error == cu::kSuccess) to.bytes = {bytes, api.free};
-  for (uint8_t b = kStagedBytes; b <= kStagedReturned; ++b) {
+  int32_t error = cu::kSuccess;
+  for (uint8_t b = kBytes; b <= kReturned; ++b) {
+    cu::Address own = 0;
+    if (error == cu::kSuccess && !(rewrites_ && b == kReturned)) error = api.alloc(&own, sizes[b]);
+    if (own != 0) to.own[b] = {own, api.free};
     void* staged = nullptr;
     if (error == cu::kSuccess) error = api.host_alloc(&staged, sizes[b], cu::kHostMapped);
     if (staged != nullptr) to.staged[b] = {staged, api.host_free};
@@ -111,20 +114,20 @@ void CudaKernel::make_slot(uint32_t slot, const std::string& where) {
   if (error == cu::kSuccess) error = api.event_create(&event, cu::kEventNoTiming);
   if (event != nullptr) to.done = {event, api.event_destroy};
   if (error != cu::kSuccess) {
-    const size_t all_bytes = 2 * sizes[0] + sizes[1] + sizes[2] + sizes[3];
+    const size_t all_bytes = 2 * (sizes[0] + sizes[1] + sizes[2] + sizes[3]);
     throw ConfigError("'" + device_->name() + "' has no " + std::to_string((all_bytes >> 10) + 1) +
                           " KiB for batches of " + std::to_string(max_pkts_) + " packets: error " +
                           std::to_string(error),
                       where, "a smaller max_batch_pkts");
   }
-  slots_[slot].bytes = static_cast<uint8_t*>(to.staged[kStagedBytes].get());
-  slots_[slot].places = static_cast<Place*>(to.staged[kStagedPlaces].get());
-  slots_[slot].results = static_cast<uint8_t*>(to.staged[kStagedResults].get());
-  slots_[slot].bytes_address = to.seen[kStagedBytes];
+  slots_[slot].bytes = static_cast<uint8_t*>(to.staged[kBytes].get());
+  slots_[slot].places = static_cast<Place*>(to.staged[kPlaces].get());
+  slots_[slot].results = static_cast<uint8_t*>(to.staged[kResults].get());
+  slots_[slot].bytes_address = to.seen[kBytes];
   if (rewrites_) {
-    slots_[slot].returned = static_cast<uint8_t*>(to.staged[kStagedReturned].get());
+    slots_[slot].returned = static_cast<uint8_t*>(to.staged[kReturned].get());
   } else {
-    slots_[slot].from = static_cast<cu::Address*>(to.staged[kStagedFrom].get());
+    slots_[slot].from = static_cast<cu::Address*>(to.staged[kFrom].get());
   }
 }
 
@@ -142,45 +145,68 @@ std::unique_ptr<DeviceKernel::Table> CudaKernel::make_table(const std::vector<ui
   return table;
 }
 
+CudaKernel::Whereabouts CudaKernel::whereabouts(uint32_t slot) const {
+  const Slot& s = slots_[slot];
+  const Buffers& of = buffers_[slot];
+  Whereabouts found{};
+  found.is_copied = (rewrites_ && s.n_bytes != 0) || s.n_bytes > kCopiedBytes || s.n_fetched != 0;
+  found.is_large = found.is_copied && s.n >= kLargePkts;
+  for (uint8_t b = kBytes; b <= kReturned; ++b) {
+    const bool is_own = b == kBytes ? found.is_copied : found.is_large;
+    found.at[b] = is_own ? of.own[b].get() : of.seen[b];
+  }
+  return found;
+}
+
 bool CudaKernel::begin(uint32_t slot) noexcept {
   const cu::Api& api = device_->api();
   const Slot& s = slots_[slot];
   Buffers& to = buffers_[slot];
-  const bool is_copied =
-      (rewrites_ && s.n_bytes != 0) || s.n_bytes > kCopiedBytes || s.n_fetched != 0;
-  cu::Address bytes = is_copied ? to.bytes.get() : to.seen[kStagedBytes];
+  Whereabouts of = whereabouts(slot);
   uint32_t n = s.n;
   cu::Address words = 0;
   if (s.table_number != 0) words = static_cast<const GpuTable&>(*s.table).words.get();
-  void* arguments[] = {&bytes, &to.seen[kStagedPlaces], &n, &to.seen[kStagedResults], &words};
+  void* arguments[] = {&of.at[kBytes], &of.at[kPlaces], &n, &of.at[kResults], &words};
   const auto n_groups = static_cast<uint32_t>(items_of(n) / group_);
-  if (failed(device_->use(), "the driver is gone") || (is_copied && !bring(slot, bytes)) ||
+  if (failed(device_->use(), "the driver is gone") || (of.is_copied && !bring(slot, of)) ||
       failed(api.launch(kernel_.function, n_groups, 1, 1, static_cast<uint32_t>(group_), 1, 1, 0,
                         to.stream.get(), arguments, nullptr),
              "a kernel cannot begin") ||
-      (rewrites_ && is_copied &&
-       failed(api.copy_back_async(s.returned, bytes, s.n_bytes, to.stream.get()),
-              "results cannot be copied back")))
+      !take_back(slot, of))
     return false;
   to.is_under_way = true;
   return !failed(api.event_record(to.done.get(), to.stream.get()), "a kernel cannot begin");
 }
 
-// The batch's bytes to the GPU's memory.
-bool CudaKernel::bring(uint32_t slot, cu::Address to) noexcept {
+// The batch to the GPU's memory.
+bool CudaKernel::bring(uint32_t slot, Whereabouts& to) noexcept {
   const cu::Api& api = device_->api();
   const Slot& s = slots_[slot];
-  Buffers& of = buffers_[slot];
-  const cu::StreamId stream = of.stream.get();
-  if (s.n_fetched == 0) {
-    return !failed(api.copy_there_async(to, s.bytes, s.n_bytes, stream),
+  const cu::StreamId stream = buffers_[slot].stream.get();
+  const auto is_copied = [&](uint8_t b, const void* from, size_t n_bytes) {
+    return !failed(api.copy_there_async(to.at[b], from, n_bytes, stream),
                    "a batch cannot be copied there");
-  }
+  };
+  if (to.is_large && !is_copied(kPlaces, s.places, s.n * sizeof(Place))) return false;
+  if (s.n_fetched == 0) return is_copied(kBytes, s.bytes, s.n_bytes);
+  if (to.is_large && !is_copied(kFrom, s.from, s.n * sizeof(cu::Address))) return false;
   uint32_t n = s.n;
-  void* arguments[] = {&to, &of.seen[kStagedPlaces], &n, &of.seen[kStagedFrom]};
+  void* arguments[] = {&to.at[kBytes], &to.at[kPlaces], &n, &to.at[kFrom]};
   return !failed(
       api.launch(gather_.function, n, 1, 1, kGatherItems, 1, 1, 0, stream, arguments, nullptr),
       "a batch cannot be fetched");
+}
+
+bool CudaKernel::take_back(uint32_t slot, const Whereabouts& from) noexcept {
+  const cu::Api& api = device_->api();
+  const Slot& s = slots_[slot];
+  const cu::StreamId stream = buffers_[slot].stream.get();
+  const auto is_copied = [&](uint8_t b, void* to, size_t n_bytes) {
+    return !failed(api.copy_back_async(to, from.at[b], n_bytes, stream),
+                   "results cannot be copied back");
+  };
+  if (rewrites_ && from.is_copied && !is_copied(kBytes, s.returned, s.n_bytes)) return false;
+  return !from.is_large || is_copied(kResults, s.results, size_t{s.n} * result_bytes_);
 }
 
 DeviceKernel::State CudaKernel::poll(uint32_t slot) noexcept {

@@ -37,9 +37,10 @@ class Owned {
 
 }  // namespace cu
 
-// Two launches may overlap. Places and results stay in host memory, which the GPU reads and writes
-// directly; so do the bytes of a small batch, for which a copy would take longer than all the rest. The GPU
-// fetches the bytes of a large one from packets where they lie, if their memory is lent to it.
+// Launches may overlap. A small batch stays in host memory, which the GPU reads and writes directly: a copy would
+// take longer than all the rest. The GPU fetches the bytes of a larger one from packets where they lie, if their
+// memory is lent to it. Of many packets places and results are copied, too: read and written one by one, they
+// would take longer than short packets.
 class CudaKernel final : public DeviceKernel {
  public:
   // See KernelDevice::make_kernel().
@@ -59,11 +60,11 @@ class CudaKernel final : public DeviceKernel {
     cu::Owned<cu::Address> words;
   };
   struct Buffers {
-    cu::Owned<cu::Address> bytes;  // of the GPU
-    // Host memory for bytes, places, results, rewritten bytes or where inputs are, and their addresses on the
-    // GPU.
+    // Bytes, places, results, and rewritten bytes or where inputs are: in host memory, its addresses on the GPU,
+    // and, but for rewritten bytes, in the GPU's memory.
     cu::Owned<void*> staged[4];
     cu::Address seen[4] = {};
+    cu::Owned<cu::Address> own[4];
     cu::Owned<cu::StreamId> stream;
     cu::Owned<cu::EventId> done;
     bool is_under_way = false;
@@ -82,8 +83,16 @@ class CudaKernel final : public DeviceKernel {
     cu::FunctionId function = nullptr;
   };
   [[nodiscard]] Loaded load(const char* ptx, const std::string& entry, const std::string& where);
-  [[nodiscard]] bool bring(uint32_t slot, cu::Address to) noexcept;
   void make_slot(uint32_t slot, const std::string& where);
+  // Where a launch has what.
+  struct Whereabouts {
+    bool is_copied;  // the bytes are
+    bool is_large;   // so are places and results
+    cu::Address at[4];
+  };
+  [[nodiscard]] Whereabouts whereabouts(uint32_t slot) const;
+  [[nodiscard]] bool bring(uint32_t slot, Whereabouts& to) noexcept;
+  [[nodiscard]] bool take_back(uint32_t slot, const Whereabouts& from) noexcept;
 
   const std::shared_ptr<const CudaDevice> device_;
   Loaded kernel_;
