@@ -39,6 +39,8 @@ for wheel in "$folder"/wheels/*.whl; do
   (cd "$folder/python" && python3 -m zipfile -e "../wheels/${wheel##*/}" .)
 done
 rm -r "$folder/wheels"
+# Colours of programming languages, a tenth of the folder.
+find "$folder/python/pygments/lexers" -name '*.py' ! -name '__init__.py' ! -name '_mapping.py' -delete
 find "$folder/python" -name __pycache__ -prune -exec rm -rf {} +
 cat >"$folder/examine" <<'END'
 #!/usr/bin/env bash
