@@ -17,32 +17,34 @@ class Strict(BaseModel):
 
 
 class DeviceUseModel(Strict):
-    """Where a module runs, and in what batches; a name alone will do, or a list of names."""
+    """Devices that a module runs on, and its batches there. A name or a list of names is enough."""
 
     on: list[str] = Field(
-        min_length=1, description="devices, `inline` among them; it begins on the first"
+        min_length=1,
+        description="names of devices, or `inline` for the worker; it starts on the first",
     )
     batch_pkts: Annotated[int, Field(ge=1, le=16384)] | None = Field(
-        default=None, description="packets of a batch that is sent there"
+        default=None, description="packets in a batch"
     )
     max_batch_pkts: Annotated[int, Field(ge=1, le=16384)] | None = Field(
-        default=None, description="as many as batch_pkts may be raised to while it runs"
+        default=None, description="the most that batch_pkts may be set to at run time"
     )
     age_limit_ns: Annotated[int, Field(ge=0, le=limits.AGE_LIMIT_NS.most)] | None = Field(
-        default=None, description="a batch is sent when its oldest packet has waited this long"
+        default=None, description="send a batch once its oldest packet has waited this long"
     )
     depth: Annotated[int, Field(ge=1, le=64)] | None = Field(
-        default=None, description="batches under way at once"
+        default=None, description="batches in flight at once"
     )
     idle: Annotated[str, Field(pattern="^(release|hold)$")] | None = Field(
-        default=None, description="send what there is when nothing is under way, or hold it"
+        default=None,
+        description="when the device has nothing to do: send a smaller batch, or hold it",
     )
     size_pkts: Annotated[int, Field(ge=1, le=1_048_576)] | None = Field(
-        default=None, description="packets that may wait in front of it"
+        default=None, description="packets that its queue holds"
     )
     credit_pkts: Annotated[int, Field(ge=0, le=1_048_576)] | None = None
     backpressure: bool | None = Field(
-        default=None, description="while there is no room, the task before it polls no input"
+        default=None, description="while its queue is full, the task before it polls no input"
     )
 
 
@@ -50,15 +52,17 @@ PolicyName = Annotated[str, Field(pattern="^(throughput|latency|power)$")]
 
 
 class PlacedModel(Strict):
-    """What one module with a device is placed for."""
+    """What to place one module for."""
 
-    policy: PolicyName | None = Field(default=None, description="instead of the pipeline's")
+    policy: PolicyName | None = Field(
+        default=None, description="its policy, instead of the pipeline's"
+    )
     budget_ns: Annotated[int, Field(ge=1, le=10**12)] | None = Field(
         default=None,
-        description="of the delay, what it may take; else half of the tightest SLO on its way",
+        description="delay that it may add; by default half of the tightest SLO of its flows",
     )
     value: Annotated[float, Field(ge=0, le=1e9)] = Field(
-        default=1.0, strict=False, description="of a packet, where not all can be served"
+        default=1.0, strict=False, description="value of a packet, if not all can be served"
     )
 
 
@@ -121,9 +125,9 @@ DEVICE_PARAMS: dict[str, type[ThreadsModel]] = {
 
 
 class SlowdownModel(Strict):
-    """How many times longer a batch takes while another runs; devices by name, or `inline`."""
+    """How many times longer a batch takes beside another module. Devices by name, or `inline`."""
 
-    kind: str = Field(description="of the module that is slowed")
+    kind: str = Field(description="kind of the module that is slowed down")
     on: str
     beside: str = Field(description="kind of the other module")
     on_other: str
@@ -131,27 +135,29 @@ class SlowdownModel(Strict):
 
 
 class PlacementModel(Strict):
-    """Who decides, while traffic flows, where modules with devices run; a policy alone will do."""
+    """Moves modules between their devices at run time. A policy alone is enough."""
 
     policy: PolicyName = Field(
-        default="power", description="the fewest watts, the least delay, or the most room"
+        default="power", description="the fewest watts, the least delay, or the most headroom"
     )
     watt_cap: Annotated[float, Field(ge=0, le=1e6, strict=False)] = Field(
-        default=0.0, description="of all devices together; 0: none"
+        default=0.0, description="most watts of all devices together; 0: no cap"
     )
     period_ns: Annotated[int, Field(ge=10_000_000, le=10_000_000_000)] = Field(
-        default=100_000_000, description="how often it decides, events apart"
+        default=100_000_000, description="time between two decisions; events cause one at once"
     )
     inline_share: Annotated[float, Field(ge=0, le=1, strict=False)] = Field(
-        default=0.5, description="of a worker's time, what modules that run on it may take"
+        default=0.5, description="share of a worker's time that placed modules may take"
     )
     inline_w: Annotated[float, Field(ge=0, le=1e6, strict=False)] = Field(
-        default=0.0, description="what a worker draws that does nothing else"
+        default=0.0, description="watts of a worker that runs nothing else"
     )
     apps: dict[str, PlacedModel] = Field(default_factory=dict)
     laws: dict[str, LawModel] = Field(
-        default_factory=dict, description="on a worker, by kind of module; as KIND@DEVICE there"
+        default_factory=dict,
+        description="cost laws by kind of module on a worker; on a device as KIND@DEVICE",
     )
     slowdown: list[SlowdownModel] = Field(
-        default_factory=list, description="of modules side by side, instead of what was measured"
+        default_factory=list,
+        description="slow-down of modules side by side, instead of the measured one",
     )

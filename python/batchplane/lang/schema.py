@@ -36,29 +36,34 @@ class ExecutionModel(Strict):
     mode: str = Field(
         default="run_to_completion",
         pattern="^(run_to_completion|wfq)$",
-        description="run to completion, or module queue after module queue by weight",
+        description="run batches to completion, or share the core among module queues by weight",
     )
     schedule_by: str = Field(
-        default="cycles", pattern="^(cycles|count)$", description="what a turn is charged"
+        default="cycles",
+        pattern="^(cycles|count)$",
+        description="what a turn costs a module: CPU cycles, or 1",
     )
     backpressure: str = Field(
         default="off",
         pattern="^(off|on|early_drop)$",
-        description="what a full queue does to those before it",
+        description="on a full queue: nothing, hold back modules before it, or drop at the input",
     )
     queue_pkts: Annotated[int, within(limits.TASK_QUEUE_PKTS)] = Field(
-        default=0, description="of each unit; 0 = two batches"
+        default=0, description="size of each module's queue; 0: two batches"
     )
     high_watermark_percent: Annotated[int, within(limits.HIGH_WATERMARK_PERCENT)] = Field(
-        default=80, description="of a queue: from here on those before it wait"
+        default=80, description="fill level from which the modules before a queue wait"
     )
     low_watermark_percent: Annotated[int, within(limits.LOW_WATERMARK_PERCENT)] = Field(
-        default=60, description="until it has fallen to this"
+        default=60, description="fill level at which they go on"
     )
     queueing_time_threshold_ns: Annotated[int, within(limits.QUEUEING_TIME_THRESHOLD_NS)] = Field(
-        default=0, description="and for how long the head of the queue has to have waited, too"
+        default=0,
+        description="they wait only if the oldest packet has also been queued for this long",
     )
-    input_weight: Annotated[int, within(limits.WEIGHT)] = Field(default=1, description="of polling")
+    input_weight: Annotated[int, within(limits.WEIGHT)] = Field(
+        default=1, description="weight of polling the inputs"
+    )
 
     @field_validator("backpressure", mode="before")
     @classmethod
@@ -74,30 +79,32 @@ class EngineModel(Strict):
         default=32, description="most packets in a batch"
     )
     pool_pkts: Annotated[int, within(limits.POOL_PKTS)] = Field(
-        default=0, description="packets in the pool; 0 = computed"
+        default=0, description="packets in the pool; 0: computed"
     )
     idle: str = Field(
         default="release",
         pattern="^(release|hold)$",
-        description="without input: release held packets, or hold them",
+        description="while no packets arrive: release the packets in buffers, or hold them",
     )
     stranding_limit_ns: Annotated[int, within(limits.STRANDING_LIMIT_NS)] = Field(
-        default=1_000_000_000, description="no packet is held for longer"
+        default=1_000_000_000, description="the longest that any buffer holds a packet"
     )
     sample_one_run_in: Annotated[int, within(limits.SAMPLE_ONE_RUN_IN)] = Field(
-        default=256, description="one run in so many is timed"
+        default=256, description="one run in this many is timed"
     )
     run_order: str = Field(
         default="depth",
         pattern="^(depth|deadline)$",
-        description="of what is ready; deadline: in the simulator only",
+        description="which batch runs first of those that are ready; deadline: simulator only",
     )
     heavy_ns: Annotated[int, within(limits.HEAVY_NS)] = Field(
         default=1000,
-        description="run order deadline: the input is polled before a batch of this length",
+        description="with run order deadline: poll the input before a batch that takes this long",
     )
-    seed: Annotated[int, within(limits.SEED)] = Field(default=1, description="of everything random")
-    execution: ExecutionModel | None = Field(default=None, description="of all tasks")
+    seed: Annotated[int, within(limits.SEED)] = Field(
+        default=1, description="seed of all random numbers"
+    )
+    execution: ExecutionModel | None = Field(default=None, description="how all tasks execute")
 
     @field_validator("execution", mode="before")
     @classmethod
@@ -111,10 +118,11 @@ class WorkerModel(Strict):
     name: Name
     core: Core | None = None
     shared: bool = Field(
-        default=False, description="no thread of its own: the other workers run its tasks in turns"
+        default=False,
+        description="has no thread of its own: the other workers take turns running its tasks",
     )
     execution: ExecutionModel | None = Field(
-        default=None, description="of the tasks that it runs, instead of the engine's"
+        default=None, description="how its tasks execute, instead of as the engine's do"
     )
 
     @field_validator("execution", mode="before")
@@ -124,7 +132,7 @@ class WorkerModel(Strict):
 
 
 class PortModel(_WithParams):
-    """Where packets enter and leave; other keys are the port's parameters."""
+    """Where packets enter and leave. Other keys are the port's parameters."""
 
     kind: str
 
@@ -140,51 +148,53 @@ class InterfaceModel(Strict):
 
 
 class DeviceModel(_WithParams):
-    """What batches can be handed to; other keys are the device's parameters."""
+    """A device that runs batches. Other keys are its parameters."""
 
     kind: str
 
 
 class InQueueModel(Strict):
-    """The queue in front of a module that runs on another worker than what feeds it."""
+    """The queue in front of a module that another worker feeds."""
 
     size_pkts: Annotated[int, Field(ge=1, le=1_048_576)] | None = Field(
-        default=None, description="packets that it holds for each worker that puts some in"
+        default=None, description="size for each worker that feeds it"
     )
     credit_pkts: Annotated[int, Field(ge=1, le=1_048_576)] | None = Field(
-        default=None, description="packets of them that may wait"
+        default=None, description="how many of these packets may wait"
     )
     backpressure: bool | None = Field(
-        default=None, description="hold back who fills it, or drop what finds it full"
+        default=None, description="when full: hold back the workers that feed it, or drop packets"
     )
 
 
 class ModuleModel(_WithParams):
-    """A module; other keys are its parameters."""
+    """A module. Other keys are its parameters."""
 
     kind: str
     trigger_pkts: Annotated[int, within(limits.TRIGGER_PKTS)] = Field(
         default=0,
-        description="packets that its buffer collects before it runs; 0 = none",
+        description="packets that its buffer collects before it runs; 0: no buffer",
     )
     age_limit_ns: Annotated[int, within(limits.AGE_LIMIT_NS)] | None = Field(
         default=None, description="the longest that its buffer holds a packet"
     )
     worker: str | None = Field(
-        default=None, description="the worker that polls an input, or runs a module and its part"
+        default=None,
+        description="the worker that polls this input, or runs this module and what only it feeds",
     )
     weight: Annotated[int, within(limits.WEIGHT)] | None = Field(
-        default=None, description="its share of the core under wfq"
+        default=None, description="weight of its share of the core, with execution wfq"
     )
     queue_pkts: Annotated[int, within(limits.QUEUE_PKTS)] | None = Field(
-        default=None, description="its queue under wfq"
+        default=None, description="size of its queue, with execution wfq"
     )
     device: DeviceUseModel | None = Field(
-        default=None, description="where it runs, if not on the worker that brings its packets"
+        default=None,
+        description="devices that it runs on, if not on the worker that brings its packets",
     )
 
     in_queue: InQueueModel | None = Field(
-        default=None, description="the queue before it, where another worker brings its packets"
+        default=None, description="the queue in front of it, if another worker brings its packets"
     )
 
     @field_validator("device", mode="before")
@@ -195,17 +205,17 @@ class ModuleModel(_WithParams):
 
 
 class FlowModel(Strict):
-    """A path with its promise."""
+    """A path through the graph, and its delay SLO."""
 
     name: Name
     path: list[str] = Field(min_length=1)
     delay_slo_ns: Annotated[int, within(limits.DELAY_SLO_NS)] | None = Field(
-        default=None, description="the delay that is promised"
+        default=None, description="the delay SLO of its packets"
     )
 
 
 class GeneratorModel(_WithParams):
-    """Generated traffic into a port; other keys are its parameters."""
+    """Generates traffic into a port. Other keys are its parameters."""
 
     name: Name
     port: str
@@ -217,17 +227,17 @@ Decompose = Literal["off", "greedy", "normgreedy", "balance"]
 
 
 class ControllerModel(Strict):
-    """Who sets triggers and age limits from the start on; a name alone will do."""
+    """The controller that sets triggers and age limits from the start. A name alone is enough."""
 
-    name: str = Field(description="optimal, full, max, null, fixed(k), ...; none = nobody")
+    name: str = Field(description="optimal, full, max, null, fixed(k), ...; none: no controller")
     period_ns: Annotated[int, within(limits.PERIOD_NS)] = Field(
-        default=10_000_000, description="how often it decides"
+        default=10_000_000, description="time between two decisions"
     )
     settings: dict[str, int | float | Decompose] = Field(
-        default_factory=dict, description="as in `set controller.NAME=VALUE`"
+        default_factory=dict, description="its settings, as in `set controller.NAME=VALUE`"
     )
     costs_file: str | None = Field(
-        default=None, description="costs that it begins with: a file, or prior, paper, wide"
+        default=None, description="costs that it starts with: a file, or prior, paper, wide"
     )
 
 

@@ -41,14 +41,16 @@ class PdrModel(_Rule):
     source: Literal["access", "core"] = Field(description="uplink (with teid), or downlink")
     precedence: Id = Field(default=255, description="lower is checked first")
     teid: Teid = Field(default=1, description="uplink: the tunnel endpoint at the gateway")
-    qfi: Qfi = Field(default=0, description="uplink: QFI of the packets; none: any")
+    qfi: Qfi = Field(default=0, description="uplink: QFI of the packets; without: any")
     filters: list[str] = Field(
         default_factory=list, max_length=MAX_RULES, description="flow descriptions"
     )
     far: Id
     qers: list[Id] = Field(default_factory=list, max_length=2)
     urrs: list[Id] = Field(default_factory=list, max_length=8)
-    bearer: int = Field(default=0, ge=0, le=4095, description="a number for gates")
+    bearer: int = Field(
+        default=0, ge=0, le=4095, description="number that later modules can branch on"
+    )
 
 
 class FarModel(_Rule):
@@ -56,8 +58,8 @@ class FarModel(_Rule):
 
     id: Id
     action: Literal["forward", "drop", "buffer"] = "forward"
-    notify: bool = Field(default=True, description="report the first packet that is held")
-    teid: Teid = Field(default=1, description="TEID of the tunnel that it creates")
+    notify: bool = Field(default=True, description="report the first packet that is buffered")
+    teid: Teid = Field(default=1, description="TEID of the tunnel to send into")
     peer: str = Field(default="", description="IPv4 or IPv6 address of the tunnel's other end")
 
 
@@ -65,18 +67,23 @@ class QerModel(_Rule):
     """QoS enforcement rule."""
 
     id: Id
-    qfi: Qfi = Field(default=0, description="written into the tunnel")
+    qfi: Qfi = Field(default=0, description="QFI to write into the tunnel header")
     gate_up: Literal["open", "closed"] = "open"
     gate_down: Literal["open", "closed"] = "open"
     mbr_up_bps: Bps = Field(default=1000, description="none: no limit")
     mbr_down_bps: Bps = Field(default=1000, description="none: no limit")
     burst_ns: int = Field(default=20_000_000, ge=1000, le=10**10)
     shape: Literal["none", "down", "up", "both"] = Field(
-        default="none", description="which of its rates a scheduler keeps instead of a policer"
+        default="none",
+        description="which of its rates are shaped by a scheduler instead of policed",
     )
-    gbr_up_bps: GuaranteedBps = Field(default=0, description="guaranteed, where it is shaped")
-    gbr_down_bps: GuaranteedBps = Field(default=0, description="guaranteed, where it is shaped")
-    priority: int = Field(default=0, ge=0, le=7, description="among what is shaped; 7 goes first")
+    gbr_up_bps: GuaranteedBps = Field(default=0, description="guaranteed bit rate, if it is shaped")
+    gbr_down_bps: GuaranteedBps = Field(
+        default=0, description="guaranteed bit rate, if it is shaped"
+    )
+    priority: int = Field(
+        default=0, ge=0, le=7, description="priority among shaped traffic; 7 goes first"
+    )
 
 
 class UrrModel(_Rule):
@@ -87,16 +94,18 @@ class UrrModel(_Rule):
     up_bytes: Threshold = Field(default=0, description="threshold")
     down_bytes: Threshold = Field(default=0, description="threshold")
     time_ns: Threshold = Field(default=0, description="threshold; 1 ms or more")
-    quota_bytes: Threshold = Field(default=0, description="may pass, both directions")
+    quota_bytes: Threshold = Field(default=0, description="quota, both directions")
     up_quota_bytes: Threshold = Field(default=0, description="uplink quota")
     down_quota_bytes: Threshold = Field(default=0, description="downlink quota")
-    quota_ns: Threshold = Field(default=0, description="counted from the first packet that passes")
+    quota_ns: Threshold = Field(default=0, description="time quota, counted from the first packet")
 
 
 class BarModel(_Rule):
     """Buffering action rule."""
 
-    hold_pkts: int = Field(default=64, ge=1, le=65535, description="held while a FAR buffers")
+    hold_pkts: int = Field(
+        default=64, ge=1, le=65535, description="packets that are held while a FAR buffers"
+    )
 
 
 class SessionModel(_Rule):
@@ -104,7 +113,7 @@ class SessionModel(_Rule):
 
     seid: int = Field(ge=1, le=(1 << 63) - 1)
     ue: str = Field(default="", description="the user's IPv4 address")
-    ue6: str = Field(default="", description="the /64 of his IPv6 addresses")
+    ue6: str = Field(default="", description="the user's IPv6 prefix, a /64")
     group: int = Field(default=0, ge=0, le=4095)
     pdrs: list[PdrModel] = Field(min_length=1, max_length=MAX_RULES)
     fars: list[FarModel] = Field(default_factory=list, max_length=MAX_RULES)

@@ -18,10 +18,10 @@ Dict eight_to_one(const std::string& discipline) {
 TEST(Egress, GivesEachFlowItsShareOfTheLink) {
   for (const char* discipline : {"drr", "wf2q_plus", "qfq", "qfq_plus"}) {
     EngineRig rig(three_senders(eight_to_one(discipline)), 65'536);
-    rig.loop(20'000, 1000);
+    rig.loop(5'000, 1000);
     const std::vector<uint64_t> before = released(rig);
     const uint64_t from_ns = rig.now_ns;
-    rig.loop(100'000, 1000);
+    rig.loop(25'000, 1000);
     const std::vector<uint64_t> after = released(rig);
     // 1000-byte packets at one byte per nanosecond.
     const double total = static_cast<double>(rig.now_ns - from_ns) / 1000;
