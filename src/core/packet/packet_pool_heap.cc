@@ -36,6 +36,7 @@ PacketPool::PacketPool(const std::string& /*name*/, uint32_t n_pkts, uint32_t da
       packets_(n_pkts),
       // Not written until packets are: most of a test's pool never is.
       buffers_(std::make_unique_for_overwrite<uint8_t[]>(n_pkts * stride_bytes(data_bytes))) {
+  ASAN_POISON_MEMORY_REGION(buffers_.get(), n_pkts * stride_bytes(data_bytes));
   free_.reserve(n_pkts);
   for (uint32_t i = 0; i < n_pkts; ++i) {
     Packet& pkt = packets_[i];

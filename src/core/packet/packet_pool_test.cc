@@ -7,6 +7,10 @@
 
 #include "core/packet/packet_pool.h"
 
+#if !BATCHPLANE_DPDK && defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace batchplane {
 namespace {
 
@@ -30,6 +34,20 @@ TEST(PacketPool, GivesWhatCameBackLast) {
   EXPECT_LE(seen.size(), 2U * kUnderWayPkts);
   EXPECT_EQ(pool.available_pkts(), kPoolPkts);
 }
+
+#if !BATCHPLANE_DPDK && defined(__SANITIZE_ADDRESS__)
+// Packets lie one after another, and most have never been written.
+TEST(PacketPool, TheSanitizerKnowsWhereAPacketEnds) {
+  PacketPool pool("pool_ends", 3);
+  Packet* pkts[3];
+  ASSERT_TRUE(pool.alloc_bulk(pkts, 3));
+  pkts[1]->reset(pool.data_bytes());
+  EXPECT_EQ(__asan_region_is_poisoned(pkts[1]->data(), pool.data_bytes()), nullptr);
+  EXPECT_TRUE(__asan_address_is_poisoned(pkts[1]->data() + pool.data_bytes()));
+  EXPECT_TRUE(__asan_address_is_poisoned(pkts[1]->data() - kHeadroomBytes - 1));
+  PacketPool::free_bulk(pkts, 3);
+}
+#endif
 
 }  // namespace
 }  // namespace batchplane
