@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/batch_law.h"
@@ -100,9 +101,10 @@ class Device {
     return own_memory_ == nullptr ? std::nullopt : own_memory_->watts();
   }
   // Memory of packets that jobs will have: a device with its own memory may then read it directly. Before the
-  // first of these jobs. Control thread.
+  // first job: what comes later changes nothing, because a running thread reads where that memory is. Control
+  // thread.
   void lend(std::span<const std::span<uint8_t>> memory) {
-    if (own_memory_ != nullptr) own_memory_->lend(memory);
+    if (own_memory_ != nullptr && !std::exchange(was_lent_, true)) own_memory_->lend(memory);
   }
   [[nodiscard]] uint32_t first_slot() const { return first_slot_; }
   [[nodiscard]] Value show(uint64_t now_ns) const;
@@ -120,6 +122,7 @@ class Device {
   Quiescence* const quiescence_;
   const uint32_t first_slot_;
   std::shared_ptr<KernelDevice> own_memory_;  // null: the device uses host memory
+  bool was_lent_ = false;
   std::array<std::atomic<Lane*>, kMaxLanes> lanes_{};
   std::vector<std::unique_ptr<Lane>> owned_;  // control thread
   uint32_t n_attached_ = 0;

@@ -79,10 +79,6 @@ CudaDevice::~CudaDevice() {
 void CudaDevice::lend(std::span<const std::span<uint8_t>> memory) {
   (void)use();
   for (const std::span<uint8_t> piece : memory) {
-    if (std::ranges::any_of(lent_, [piece](const LentMemory& known) {
-          return known.memory.data() == piece.data();
-        }))
-      continue;
     auto mapped = cu::MappedMemory::of(api_, piece);
     const cu::Address address = mapped == nullptr ? 0 : mapped->address();
     if (address == 0) continue;  // its packets are copied

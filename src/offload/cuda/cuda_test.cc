@@ -73,7 +73,6 @@ TEST(Cuda, FetchesInputsFromMemoryThatIsLent) {
   first->lend(pieces);
   const auto device = std::make_shared<CudaDevice>(CudaChoice{}, "devices.gpu");
   device->lend(pieces);
-  device->lend(pieces);
   EXPECT_EQ(device->lent_bytes(), lent.size());
   first.reset();
   ASSERT_EQ(fake_cu::state.mapped.size(), 1U);
@@ -92,6 +91,19 @@ TEST(Cuda, FetchesInputsFromMemoryThatIsLent) {
   EXPECT_EQ(fake_cu::state.n_gathers, 1U);
   EXPECT_EQ(fake_cu::state.n_copies, 0U);
   EXPECT_EQ(fake_cu::state.n_fetched, kInputs - 8);  // one and eight are copied
+}
+
+// Its thread reads where that memory is, while an apply offers the same pool again.
+TEST(Cuda, ARunningDeviceIsLentNothingMore) {
+  const Fake fake({.maps_nothing = true});
+  Device device({.name = "gpu", .kind = "cuda", .n_threads = 0, .cuda = CudaChoice{}}, nullptr, 0);
+  std::vector<uint8_t> memory(4096);
+  const std::span<uint8_t> pieces[] = {memory};
+  device.lend(pieces);
+  Fake::set({});
+  device.lend(pieces);
+  EXPECT_EQ(device.show(0)["mapped_bytes"].as_int(), 0);
+  EXPECT_TRUE(fake_cu::state.mapped.empty());
 }
 
 void expect_taken_out_by(const Faults& faults, const std::string& why) {

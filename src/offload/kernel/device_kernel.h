@@ -151,8 +151,7 @@ class KernelDevice {
   [[nodiscard]] virtual const std::string& name() const = 0;
   // Power draw, if there is a sensor that can be read. Control thread.
   [[nodiscard]] virtual std::optional<double> watts() const { return std::nullopt; }
-  // Lets the device read this memory, if it can, until it is gone; it must not run batches meanwhile. What was
-  // lent before stays so. Control thread.
+  // Lets the device read this memory, if it can, until it is gone. Once, before its first batch. Control thread.
   virtual void lend(std::span<const std::span<uint8_t>> memory) { (void)memory; }
   [[nodiscard]] virtual uint64_t lent_bytes() const { return 0; }
   // Throws ConfigError with the compiler's message, or when memory is too small.
