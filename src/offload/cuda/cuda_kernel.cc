@@ -168,14 +168,17 @@ bool CudaKernel::begin(uint32_t slot) noexcept {
   if (s.table_number != 0) words = static_cast<const GpuTable&>(*s.table).words.get();
   void* arguments[] = {&of.at[kBytes], &of.at[kPlaces], &n, &of.at[kResults], &words};
   const auto n_groups = static_cast<uint32_t>(items_of(n) / group_);
-  if (failed(device_->use(), "the driver is gone") || (of.is_copied && !bring(slot, of)) ||
-      failed(api.launch(kernel_.function, n_groups, 1, 1, static_cast<uint32_t>(group_), 1, 1, 0,
-                        to.stream.get(), arguments, nullptr),
-             "a kernel cannot begin") ||
-      !take_back(slot, of))
-    return false;
+  if (failed(device_->use(), "the driver is gone")) return false;
+  const bool is_whole =
+      (!of.is_copied || bring(slot, of)) &&
+      !failed(api.launch(kernel_.function, n_groups, 1, 1, static_cast<uint32_t>(group_), 1, 1, 0,
+                         to.stream.get(), arguments, nullptr),
+              "a kernel cannot begin") &&
+      take_back(slot, of);
+  // What was begun before a failure uses the memory, too.
   to.is_under_way = true;
-  return !failed(api.event_record(to.done.get(), to.stream.get()), "a kernel cannot begin");
+  return !failed(api.event_record(to.done.get(), to.stream.get()), "a kernel cannot begin") &&
+         is_whole;
 }
 
 // The batch to the GPU's memory.

@@ -106,6 +106,30 @@ TEST(Cuda, ARunningDeviceIsLentNothingMore) {
   EXPECT_TRUE(fake_cu::state.mapped.empty());
 }
 
+// The kernel cannot begin, but its batch is on its way: memory is in use until that has ended.
+TEST(Cuda, WhatWasBegunBeforeAFailureIsWaitedFor) {
+  static uint32_t n_polls;
+  n_polls = 0;
+  const Fake fake;
+  cu::Api api = fake_cu::table();
+  api.launch = [](cu::FunctionId, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t,
+                  uint32_t, cu::StreamId, void**, void**) { return 719; };
+  api.event_query = [](cu::EventId) { return ++n_polls < 3 ? cu::kNotReady : cu::kSuccess; };
+  cu::use_api(&api);
+  Environment env;
+  Args args(find_module_kind("test_work")->params, {}, "modules.x");
+  args.set_env(&env);
+  stage_test::TestWork work(args);
+  const auto device = std::make_shared<const CudaDevice>(CudaChoice{}, "devices.gpu");
+  auto kernel = device->make_kernel(work, 16, nullptr, "devices.gpu");
+  const Bytes text(1000, 1);
+  for (uint32_t i = 0; i < 16; ++i) ASSERT_TRUE(kernel->add(0, text));
+  EXPECT_FALSE(kernel->launch(0));
+  EXPECT_EQ(fake_cu::state.n_copies, 1U);
+  kernel.reset();
+  EXPECT_EQ(n_polls, 3U);
+}
+
 void expect_taken_out_by(const Faults& faults, const std::string& why) {
   const Fake fake;
   Rig rig(on_gpu(0), 6'400);
