@@ -15,7 +15,7 @@
 namespace batchplane::profile {
 
 // Times of batches of one size, each a mean over kTogether in a row, because a device that works on
-// two at once may end both together. If the device has failed, there are fewer than kLeast.
+// several at once may end them together. If the device has failed, there are fewer than kLeast.
 struct DeviceTimes {
   static constexpr uint32_t kTogether = 4;
   static constexpr uint32_t kLeast = 3;

@@ -56,7 +56,7 @@ class Kernel {
   [[nodiscard]] virtual KernelSource source() const = 0;
   [[nodiscard]] virtual const char* entry() const = 0;
   [[nodiscard]] virtual uint32_t result_bytes() const = 0;  // a multiple of 8
-  // Work items that compute one input. 1: work item i computes input i, and there are more of them than n.
+  // Work items that compute one input. 1: work item i computes input i, and there may be more of them than n.
   // More: there are n groups of this many, and group g computes input g, so its work items can share `__local`
   // memory and meet at a `barrier`. All of them must reach it, whatever the input is.
   [[nodiscard]] virtual uint32_t lanes() const { return 1; }
