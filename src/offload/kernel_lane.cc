@@ -26,9 +26,11 @@ Kernel& kernel_of(Runner& runner, const std::string& where) {
       "leave the device out of `on`");
 }
 
-void prefetch_bytes(Packet& pkt, uint32_t most_bytes) {
+// The headers, and as much behind them as the kernel reads.
+void prefetch_bytes(Packet& pkt, uint32_t most_input_bytes) {
   const uint8_t* const data = pkt.data();
-  const uint32_t n_bytes = std::min(pkt.len_bytes(), most_bytes);
+  const uint32_t n_bytes =
+      std::min(pkt.len_bytes(), std::min(most_input_bytes, kMaxFrameBytes) + 2 * kLineBytes);
   for (uint32_t at = 0; at < n_bytes; at += kLineBytes) __builtin_prefetch(data + at);
 }
 

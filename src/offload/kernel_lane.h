@@ -72,7 +72,7 @@ class KernelLane {
   void try_out(const std::string& where, uint32_t max_pkts);
   double time_ns(uint32_t n, Kernel::Input input, const std::string& where);
   void run_once(const std::string& where);
-  [[nodiscard]] Kernel::Input trial_input(std::vector<uint8_t>& text) const;
+  [[nodiscard]] Kernel::Input trial_input(std::span<uint8_t> text) const;
   [[nodiscard]] bool is_trial_right(const std::vector<Kernel::Input>& inputs);
 
   Kernel& kernel_;

@@ -41,7 +41,7 @@ double KernelLane::time_ns(uint32_t n, Kernel::Input input, const std::string& w
   double least_ns = 0;
   for (uint32_t run = 0; run < kRuns; ++run) {
     const uint64_t began_ns = TscClock::instance().now_ns();
-    device_->clear(0);
+    device_->clear_for_trial();
     while (device_->n_added(0) < n && device_->add(0, input)) {
     }
     run_once(where);
@@ -51,9 +51,8 @@ double KernelLane::time_ns(uint32_t n, Kernel::Input input, const std::string& w
   return least_ns;
 }
 
-Kernel::Input KernelLane::trial_input(std::vector<uint8_t>& text) const {
-  if (rewriting_ == nullptr) return text;
-  return {text.data(), rewriting_->write_trial(text)};
+Kernel::Input KernelLane::trial_input(std::span<uint8_t> text) const {
+  return text.first(rewriting_ == nullptr ? text.size() : rewriting_->write_trial(text));
 }
 
 bool KernelLane::is_trial_right(const std::vector<Kernel::Input>& inputs) {
@@ -76,11 +75,12 @@ bool KernelLane::is_trial_right(const std::vector<Kernel::Input>& inputs) {
 void KernelLane::try_out(const std::string& where, uint32_t max_pkts) {
   const uint32_t n = std::min(max_pkts, kTrialPkts);
   Rng rng(1);
-  std::vector<std::vector<uint8_t>> texts(n);
+  std::span<uint8_t> room = device_->trial_memory();
   std::vector<Kernel::Input> inputs;
-  device_->clear(0);
-  for (auto& text : texts) {
-    text.resize(rng.below(kLongestInput + 1));
+  device_->clear_for_trial();
+  for (uint32_t i = 0; i < n; ++i) {
+    const std::span<uint8_t> text = room.first(rng.below(kLongestInput + 1));
+    room = room.subspan(text.size());
     for (uint8_t& byte : text) byte = static_cast<uint8_t>(rng.below(256));
     const Kernel::Input input = trial_input(text);
     if (device_->add(0, input)) inputs.push_back(input);
@@ -90,10 +90,10 @@ void KernelLane::try_out(const std::string& where, uint32_t max_pkts) {
     throw ConfigError("the kernel '" + std::string(kernel_.entry()) + "' computes wrong there",
                       where, "leave the device out of `on`, or use another driver");
   }
-  std::vector<uint8_t> short_text(kShortInput, 1);
-  std::vector<uint8_t> long_text(kLongInput, 1);
-  const Kernel::Input short_input = trial_input(short_text);
-  const Kernel::Input long_input = trial_input(long_text);
+  const std::span<uint8_t> texts = device_->trial_memory();
+  std::ranges::fill(texts.first(kShortInput + kLongInput), uint8_t{1});
+  const Kernel::Input short_input = trial_input(texts.first(kShortInput));
+  const Kernel::Input long_input = trial_input(texts.subspan(kShortInput, kLongInput));
   constexpr double kMoreBytes = kLongInput - kShortInput;
   const double one_ns = time_ns(1, short_input, where);
   const double long_one_ns = time_ns(1, long_input, where);

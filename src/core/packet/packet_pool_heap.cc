@@ -66,6 +66,8 @@ bool PacketPool::alloc_bulk(Packet** pkts, uint32_t n) noexcept {
 }
 
 void PacketPool::give_back(Packet** pkts, uint32_t n) noexcept {
+  for (uint32_t i = 0; i < n; ++i)
+    ASAN_POISON_MEMORY_REGION(pkts[i]->buffer_, pkts[i]->buffer_bytes_);
   const std::lock_guard lock(mutex_);
   free_.insert(free_.end(), pkts, pkts + n);
 }

@@ -61,25 +61,19 @@ CudaDevice::CudaDevice(const CudaChoice& choice, const std::string& where)
     : api_(cu::loaded_api()) {
   const std::vector<Gpu> all = gpus_of(api_);
   const Gpu& gpu = chosen(all, choice.device, where);
-  id_ = gpu.id;
   name_ = gpu.name;
   bus_ = gpu.bus;
-  const int32_t error = api_.context_retain(&context_, id_);
-  if (error == cu::kSuccess) return;
-  throw ConfigError("the GPU '" + name_ + "' cannot be opened: error " + std::to_string(error),
-                    where);
-}
-
-CudaDevice::~CudaDevice() {
-  (void)use();
-  mapped_.clear();
-  api_.context_release(id_);
+  context_ = std::make_shared<const cu::Context>(api_, gpu.id);
+  if (context_->error() == cu::kSuccess) return;
+  throw ConfigError(
+      "the GPU '" + name_ + "' cannot be opened: error " + std::to_string(context_->error()),
+      where);
 }
 
 void CudaDevice::lend(std::span<const std::span<uint8_t>> memory) {
   (void)use();
   for (const std::span<uint8_t> piece : memory) {
-    auto mapped = cu::MappedMemory::of(api_, piece);
+    auto mapped = cu::MappedMemory::of(api_, context_, piece);
     const cu::Address address = mapped == nullptr ? 0 : mapped->address();
     if (address == 0) continue;  // its packets are copied
     mapped_.push_back(std::move(mapped));

@@ -24,11 +24,10 @@ class CudaDevice final : public KernelDevice, public std::enable_shared_from_thi
  public:
   // `where`: the key in the pipeline. Throws ConfigError.
   CudaDevice(const CudaChoice& choice, const std::string& where);
-  ~CudaDevice() override;
 
   [[nodiscard]] const cu::Api& api() const { return api_; }
   // Makes this GPU's context current in the calling thread.
-  [[nodiscard]] int32_t use() const noexcept { return api_.context_use(context_); }
+  [[nodiscard]] int32_t use() const noexcept { return context_->use(); }
   [[nodiscard]] const std::string& name() const override { return name_; }
   [[nodiscard]] std::optional<double> watts() const override;
   void lend(std::span<const std::span<uint8_t>> memory) override;
@@ -40,8 +39,7 @@ class CudaDevice final : public KernelDevice, public std::enable_shared_from_thi
 
  private:
   const cu::Api& api_;
-  cu::DeviceId id_ = 0;
-  cu::ContextId context_ = nullptr;
+  std::shared_ptr<const cu::Context> context_;
   std::string name_;
   std::string bus_;
   std::vector<std::shared_ptr<const cu::MappedMemory>> mapped_;

@@ -114,7 +114,7 @@ void CudaKernel::make_slot(uint32_t slot, const std::string& where) {
   if (error == cu::kSuccess) error = api.event_create(&event, cu::kEventNoTiming);
   if (event != nullptr) to.done = {event, api.event_destroy};
   if (error != cu::kSuccess) {
-    const size_t all_bytes = 2 * (sizes[0] + sizes[1] + sizes[2] + sizes[3]);
+    const size_t all_bytes = kSlots * (sizes[0] + sizes[1] + sizes[2] + sizes[3]);
     throw ConfigError("'" + device_->name() + "' has no " + std::to_string((all_bytes >> 10) + 1) +
                           " KiB for batches of " + std::to_string(max_pkts_) + " packets: error " +
                           std::to_string(error),

@@ -76,6 +76,7 @@ class CudaKernel final : public DeviceKernel {
   [[nodiscard]] std::span<const LentMemory> lent() const noexcept override {
     return device_->lent();
   }
+  [[nodiscard]] bool can_fetch() const noexcept override { return true; }
   [[nodiscard]] const std::string& device_name() const override { return device_->name(); }
 
   struct Loaded {

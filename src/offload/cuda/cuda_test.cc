@@ -37,6 +37,7 @@ TEST(Cuda, ComputesAndGivesBackAllItTook) {
       const Fake fake(faults);
       {
         Rig rig(on_gpu(0, batch_pkts), 64 * batch_pkts);
+        EXPECT_EQ(fake_cu::state.n_gathers > 0, batch_pkts > 16);  // in the trial, too
         const bool is_mapped = !maps_nothing && !rig.engine->pool()->memory().empty();
         Fake::set(faults);
         rig.loop(3'000);
@@ -76,6 +77,7 @@ TEST(Cuda, FetchesInputsFromMemoryThatIsLent) {
   EXPECT_EQ(device->lent_bytes(), lent.size());
   first.reset();
   ASSERT_EQ(fake_cu::state.mapped.size(), 1U);
+  EXPECT_EQ(fake_cu::state.n_users, 2U);  // the mapping lives in the first one's context
 
   const auto kernel = device->make_kernel(work, kInputs + 1, nullptr, "devices.gpu");
   std::vector<Kernel::Input> inputs{other};

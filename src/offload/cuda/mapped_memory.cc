@@ -20,7 +20,9 @@ Known& known() {
 
 }  // namespace
 
-std::shared_ptr<const MappedMemory> MappedMemory::of(const Api& api, std::span<uint8_t> memory) {
+std::shared_ptr<const MappedMemory> MappedMemory::of(const Api& api,
+                                                     std::shared_ptr<const Context> context,
+                                                     std::span<uint8_t> memory) {
   const std::scoped_lock lock(known().mutex);
   auto& entry = known().by_begin[memory.data()];
   if (auto mapped = entry.lock(); mapped != nullptr) {
@@ -30,12 +32,15 @@ std::shared_ptr<const MappedMemory> MappedMemory::of(const Api& api, std::span<u
       kSuccess) {
     return nullptr;
   }
-  std::shared_ptr<const MappedMemory> mapped(new MappedMemory(api, memory));
+  std::shared_ptr<const MappedMemory> mapped(new MappedMemory(api, std::move(context), memory));
   entry = mapped;
   return mapped;
 }
 
-MappedMemory::~MappedMemory() { api_.host_unregister(memory_.data()); }
+MappedMemory::~MappedMemory() {
+  (void)context_->use();
+  api_.host_unregister(memory_.data());
+}
 
 Address MappedMemory::address() const {
   Address at = 0;

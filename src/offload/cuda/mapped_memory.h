@@ -4,18 +4,19 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 
-#include "offload/cuda/cuda_api.h"
+#include "offload/cuda/cuda_context.h"
 
 namespace batchplane::offload::cu {
 
 // Locked in RAM, and visible to all GPUs, until the last owner is gone.
 class MappedMemory {
  public:
-  // Null if the driver refuses. Memory that is mapped already is shared. A context must be current in the
-  // calling thread, here and when the last owner goes. Control thread.
-  [[nodiscard]] static std::shared_ptr<const MappedMemory> of(const Api& api,
-                                                              std::span<uint8_t> memory);
+  // Null if the driver refuses. Memory that is mapped already is shared; it keeps the context by which it was
+  // mapped first. The context must be current in the calling thread. Control thread.
+  [[nodiscard]] static std::shared_ptr<const MappedMemory> of(
+      const Api& api, std::shared_ptr<const Context> context, std::span<uint8_t> memory);
   ~MappedMemory();
   MappedMemory(const MappedMemory&) = delete;
   MappedMemory& operator=(const MappedMemory&) = delete;
@@ -25,9 +26,11 @@ class MappedMemory {
   [[nodiscard]] Address address() const;
 
  private:
-  MappedMemory(const Api& api, std::span<uint8_t> memory) : api_(api), memory_(memory) {}
+  MappedMemory(const Api& api, std::shared_ptr<const Context> context, std::span<uint8_t> memory)
+      : api_(api), context_(std::move(context)), memory_(memory) {}
 
   const Api& api_;
+  const std::shared_ptr<const Context> context_;
   const std::span<uint8_t> memory_;
 };
 

@@ -60,6 +60,13 @@ void DeviceKernel::clear(uint32_t slot) noexcept {
   s.table_number = s.table->number;
 }
 
+void DeviceKernel::clear_for_trial() noexcept {
+  clear(0);
+  if (rewrites_ || !can_fetch()) return;
+  trial_ = {trial_memory(), slots_[1].bytes_address};
+  slots_[0].lent = {&trial_, 1};
+}
+
 bool DeviceKernel::add(uint32_t slot, Kernel::Input input) noexcept {
   Slot& to = slots_[slot];
   const auto n_bytes = std::min(static_cast<uint32_t>(input.size()), to.table->most_input_bytes);

@@ -45,6 +45,10 @@ class DeviceKernel {
 
   // Starts a batch in slot `slot`.
   void clear(uint32_t slot) noexcept;
+  // For trials, before there are packets: memory for inputs of batches in slot 0, which the device fetches from
+  // there as it will fetch packets. clear_for_trial() starts such a batch.
+  [[nodiscard]] std::span<uint8_t> trial_memory() const { return {slots_[1].bytes, room_bytes_}; }
+  void clear_for_trial() noexcept;
   // Adds the batch's next input, by copy or, see fetches(), by address; false: no room.
   [[nodiscard]] bool add(uint32_t slot, Kernel::Input input) noexcept;
   // The same for an input that the kernel will rewrite.
@@ -124,6 +128,9 @@ class DeviceKernel {
     return (size_t{n} * lanes_ + group_ - 1) / group_ * group_;
   }
 
+  // Whether it can fetch what is lent to it.
+  [[nodiscard]] virtual bool can_fetch() const noexcept { return false; }
+
   const uint32_t max_pkts_;
   const uint32_t room_bytes_;
   const uint32_t result_bytes_;
@@ -137,6 +144,7 @@ class DeviceKernel {
   [[nodiscard]] static uint64_t address_of(const Slot& slot, Kernel::Input input) noexcept;
 
   LiveTable<std::shared_ptr<Table>> tables_;
+  LentMemory trial_{};
   DeviceFault fault_;
 };
 

@@ -58,7 +58,7 @@ OpenClKernel::~OpenClKernel() {
   bool is_used = false;
   for (uint32_t s = 0; s < kSlots; ++s) {
     while (poll(s) == State::kRunning && std::chrono::steady_clock::now() < until) patience.wait();
-    is_used = is_used || buffers_[s].done != nullptr;
+    is_used = is_used || buffers_[s].done != nullptr || buffers_[s].is_cut_off;
   }
   if (!is_used) return;
   for (Buffers& used : buffers_) {
@@ -207,6 +207,7 @@ bool OpenClKernel::begin(uint32_t slot) noexcept {
       failed(api.clEnqueueReadBuffer(queue_.get(), to.own[kResults].get(), cl::kFalse, 0,
                                      size_t{s.n} * result_bytes_, s.results, 0, nullptr, &done),
              "results cannot be copied back")) {
+    to.is_cut_off = true;
     return false;
   }
   to.done = {done, {api.clReleaseEvent}};

@@ -26,6 +26,7 @@ class OpenClKernel final : public DeviceKernel {
     cl::Owned<cl::MemoryId> own[3];     // device memory: bytes, places, results
     cl::Owned<cl::MemoryId> staged[4];  // host memory: the same, and rewritten bytes
     cl::Owned<cl::EventId> done;        // set while in flight
+    bool is_cut_off = false;            // a call failed after others had been enqueued
   };
 
   [[nodiscard]] std::unique_ptr<Table> make_table(const std::vector<uint32_t>& words,
