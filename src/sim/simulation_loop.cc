@@ -59,7 +59,11 @@ bool Task::run_leftovers(Context& ctx) {
         return has_room(first, first.rank, ctx);
       },
       [&](Node& first, Packet** pkts, uint32_t n) { enter(first, pkts, n, ctx, false); },
-      [&] { return has_space_for_held(ctx); });
+      [&] {
+        if (!has_space_for_held(ctx)) return false;
+        executor->settle_changes();  // packets that are polled next may pass by pointer
+        return true;
+      });
 }
 
 void Task::enter(Node& first, Packet** pkts, uint32_t n, Context& ctx, bool is_sampled) {

@@ -102,7 +102,8 @@ TEST(MoveUnderLoad, NoPacketIsLostDuplicatedOrReordered) {
     ASSERT_FALSE(has_bystander(moved)) << "move " << i;
     if (i % 8 == 0) {
       const std::string module = "a" + std::to_string(rng.next() % kFlows);
-      rig.engine().set_buffers({{module, static_cast<uint32_t>(rng.next() % 33)}}, {});
+      const auto trigger_pkts = static_cast<uint32_t>(rng.next() % 2 == 0 ? 0 : rng.next() % 33);
+      rig.engine().set_buffers({{module, trigger_pkts}}, {});
     }
     if (i % 16 != 0) continue;
     const Snapshot now = rig.balanced();
