@@ -19,12 +19,8 @@ std::optional<Difference::Move> move_of(const std::string& module, const Graph& 
                                         const Graph& to) {
   const Instance& before = from.instances[from.index.at(module)];
   const Instance& after = to.instances[to.index.at(module)];
-  const auto polling = [](const Graph& graph, const Instance& instance) {
-    const Task* const task = poller_of(graph, instance);
-    return task == nullptr ? "" : task->worker;
-  };
   Difference::Move move{module, runner_of(from, before), runner_of(to, after)};
-  if (move.from == move.to) move = {module, polling(from, before), polling(to, after)};
+  if (move.from == move.to) move = {module, poller_of(from, before), poller_of(to, after)};
   return move.from == move.to ? std::nullopt : std::make_optional(std::move(move));
 }
 

@@ -24,14 +24,14 @@ std::string runner_of(const Graph& graph, const Instance& instance) {
   return task == nullptr ? "" : task->worker;
 }
 
-const Task* poller_of(const Graph& graph, const Instance& queue) {
+std::string poller_of(const Graph& graph, const Instance& queue) {
   for (const auto& task : graph.tasks) {
     if (task == nullptr) continue;
     for (const TaskInput& input : task->inputs) {
-      if (input.module == queue.module.get()) return task.get();
+      if (input.module == queue.module.get()) return task->worker;
     }
   }
-  return nullptr;
+  return "";
 }
 
 Swap::Swap(Graph& from, Graph& to, const std::vector<std::unique_ptr<Worker>>& workers,
@@ -193,6 +193,12 @@ void Swap::make_leftovers() {
   }
 }
 
+void Swap::involve_if_moved(const std::string& before, const std::string& after) {
+  if (before == after) return;
+  involve(before);
+  involve(after);
+}
+
 void Swap::find_involved() {
   // With different modules, a module may take over what another worker is still putting in.
   const bool has_others = std::ranges::any_of(sides_, [](const Side& side) {
@@ -203,11 +209,11 @@ void Swap::find_involved() {
     is_involved_.assign(sides_.size(), true);
     return;
   }
-  for (uint32_t w = 0; w < sides_.size(); ++w) {
-    for (const Pair& pair : sides_[w].pairs) {
-      if (runner_of(from_, *pair.before) == workers_[w]->options().name) continue;
-      is_involved_[w] = true;
-      involve(runner_of(from_, *pair.before));
+  for (const Side& side : sides_) {
+    for (const auto& [before, after] : side.pairs) {
+      involve_if_moved(runner_of(from_, *before), runner_of(to_, *after));
+      // A ring has one consumer, also while workers change over one after another.
+      involve_if_moved(poller_of(from_, *before), poller_of(to_, *after));
     }
   }
   for (const Orphans& orphans : orphans_) {
@@ -216,8 +222,7 @@ void Swap::find_involved() {
       involve(orphans.from_task->worker);
       continue;
     }
-    const Task* const poller = poller_of(from_, *orphans.queue);
-    if (poller != nullptr) involve(poller->worker);
+    involve(poller_of(from_, *orphans.queue));
     for (const Instance* filler : orphans.fillers) involve(runner_of(from_, *filler));
   }
   for (const Rewiring::Feeders& change : to_.rewiring.feeders) {

@@ -16,8 +16,8 @@ namespace batchplane {
 
 // Worker that runs the instance's node; for a queue, the one that fills it; "" if there is none.
 std::string runner_of(const Graph& graph, const Instance& instance);
-// Task that polls the queue; null if there is none.
-const Task* poller_of(const Graph& graph, const Instance& queue);
+// Worker that polls the queue; "" if there is none.
+std::string poller_of(const Graph& graph, const Instance& queue);
 
 // Made on the control thread, which keeps both graphs alive meanwhile. Modules of the same name and kind
 // continue: a kept module is the same object in both graphs, any other adopts its predecessor's state.
@@ -65,7 +65,10 @@ class Swap {
   void find_changed_queues();
   void make_leftovers();
   void find_involved();
-  void involve(const std::string& worker) { is_involved_[worker_index(worker)] = true; }
+  void involve(const std::string& worker) {
+    if (!worker.empty()) is_involved_[worker_index(worker)] = true;
+  }
+  void involve_if_moved(const std::string& before, const std::string& after);
   void translate_states();
   [[nodiscard]] uint32_t worker_index(const std::string& name) const;
   [[nodiscard]] const Instance* forerunner(const Instance& after) const;
