@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // simulator.cc - how fast virtual time runs: simulated packets per second, and virtual seconds per
 // second.
+#include <deque>
 #include <string>
 #include <vector>
 
 #include "common/environment.h"
 #include "common/report.h"
+#include "sim/many_workers_util.h"
 #include "sim/sim_test_util.h"
 #include "sim/simulation.h"
 
@@ -40,6 +42,20 @@ Spec light_load() {
   maker.spec().pipeline.engine.is_idle_hold = true;
   maker.source().arrivals = batchplane::exec::ArrivalKind::kPoisson;
   maker.source().rate_pps = 100'000;
+  return maker.spec();
+}
+
+Spec star(uint32_t n_workers, double rate_pps) {
+  SpecMaker maker = batchplane::sim::make_star(n_workers, false);
+  maker.source().is_saturating = rate_pps == 0;
+  maker.source().rate_pps = rate_pps;
+  maker.source().arrivals = batchplane::exec::ArrivalKind::kPoisson;
+  return maker.spec();
+}
+
+Spec row(uint32_t n_workers) {
+  SpecMaker maker = batchplane::sim::make_row(n_workers);
+  for (auto& source : maker.spec().sources) source.is_saturating = true;
   return maker.spec();
 }
 
@@ -87,9 +103,9 @@ bench::Interval rate_of(const bench::Result& result, double scale) {
   })[0];
 }
 
-int run(const bench::Options& options) {
-  bench::set_up(kMemoryMb, options.core);
-  bench::Report report("simulator", options);
+constexpr auto at_least(double limit) { return bench::Target{limit, false}; }
+
+void run_one_worker(const bench::Options& options, bench::Report& report) {
   Runner full("gateway(16), triggers of 32", gateway(32), 20'000'000);
   Runner unbuffered("gateway(16), unbuffered", gateway(0), 20'000'000);
   Runner robot("robot_control(16), triggers of 32", robot_control(32), 80'000'000);
@@ -100,12 +116,38 @@ int run(const bench::Options& options) {
        robot_null.contender(true), light.contender(true)},
       options.trials, options.batches);
   report.rows("simulator: ns per packet, or per virtual microsecond", results);
-  const auto at_least = [](double limit) { return bench::Target{limit, false}; };
   report.figure(results[0].name, "M packets/s", rate_of(results[0], 1000), at_least(30));
   report.figure(results[1].name, "M packets/s", rate_of(results[1], 1000), at_least(15));
   report.figure(results[2].name, "x real time", rate_of(results[2], 1000), at_least(5));
   report.figure(results[3].name, "x real time", rate_of(results[3], 1000), at_least(5));
   report.figure(results[4].name, "x real time", rate_of(results[4], 1000), at_least(50));
+}
+
+void run_many_workers(const bench::Options& options, bench::Report& report) {
+  std::deque<Runner> runners;
+  std::vector<bench::Contender> contenders;
+  const auto add = [&](const std::string& name, const Spec& spec, uint64_t slice_ns) {
+    runners.emplace_back(name, spec, slice_ns);
+    contenders.push_back(runners.back().contender(false));
+  };
+  for (const uint32_t n : {3, 16, 64}) {
+    const std::string of = " of " + std::to_string(n) + " workers";
+    add("star" + of + ", saturated", star(n, 0), 2'000'000);
+    add("star" + of + " at 100 kpps", star(n, 1e5), 100'000'000);
+    add("row" + of + ", saturated", row(n), 20'000'000 / n);
+  }
+  const auto results = bench::run_interleaved(contenders, options.trials, options.batches);
+  report.rows("simulator, many workers: ns per packet", results);
+  for (const bench::Result& result : results) {
+    report.figure(result.name, "M packets/s", rate_of(result, 1000), at_least(2));
+  }
+}
+
+int run(const bench::Options& options) {
+  bench::set_up(kMemoryMb, options.core);
+  bench::Report report("simulator", options);
+  if (report.wants("one worker")) run_one_worker(options, report);
+  if (report.wants("many workers")) run_many_workers(options, report);
   return report.finish();
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "exec/demand.h"
+#include "sim/loop_order.h"
 #include "sim/packet.h"
 #include "sim/scheduler.h"
 #include "sim/stage.h"
@@ -127,6 +128,18 @@ class Queue {
         holds_back_(false),
         scheduler_(make_scheduler(spec)) {}
 
+  // From now on, workers that the queue gives something to do are added to `woken`: its reader by
+  // the first packet, the writer of a ring by room in it.
+  void wake(Woken& woken, uint32_t reader) {
+    woken_ = &woken;
+    reader_ = reader;
+    writers_.resize(rings_.size(), reader);
+  }
+  void set_writer(uint32_t ring, uint32_t worker) {
+    writers_.resize(rings_.size(), worker);
+    writers_[ring] = worker;
+  }
+
   // Null if there is none in use.
   [[nodiscard]] Scheduler* scheduler() { return scheduler_.get(); }
   [[nodiscard]] const Scheduler* scheduler() const { return scheduler_.get(); }
@@ -154,16 +167,23 @@ class Queue {
   }
   [[nodiscard]] uint32_t room_pkts(uint32_t ring) const { return rings_[ring].room_pkts(); }
   [[nodiscard]] uint32_t space_pkts(uint32_t ring) const { return rings_[ring].space_pkts(); }
-  bool put(uint32_t ring, Packet* pkt, uint64_t now_ns) { return rings_[ring].put(pkt, now_ns); }
+  bool put(uint32_t ring, Packet* pkt, uint64_t now_ns) {
+    if (woken_ != nullptr && rings_[ring].held_pkts() == 0) woken_->add(reader_);
+    return rings_[ring].put(pkt, now_ns);
+  }
   uint32_t take(Packet** pkts, uint32_t most, uint64_t now_ns) {
     if (scheduler_ != nullptr) {
       take_in(now_ns);
       return scheduler_->release(pkts, most, now_ns);
     }
     for (size_t k = 0; k < rings_.size(); ++k) {
-      QueueRing& ring = rings_[next_];
+      const size_t at = next_;
       if (++next_ == rings_.size()) next_ = 0;
-      if (const uint32_t n = ring.take(pkts, most, now_ns); n != 0) return n;
+      const bool is_tight = rings_[at].room_pkts() < exec::kMaxBatchPkts;
+      if (const uint32_t n = rings_[at].take(pkts, most, now_ns); n != 0) {
+        if (is_tight && holds_back_ && woken_ != nullptr) woken_->add(writers_[at]);
+        return n;
+      }
     }
     return 0;
   }
@@ -237,6 +257,9 @@ class Queue {
   uint32_t credit_pkts_;
   const bool holds_back_;  // its producers
   std::vector<QueueRing> rings_;
+  std::vector<uint32_t> writers_;  // worker of each ring
+  uint32_t reader_ = 0;            // worker
+  Woken* woken_ = nullptr;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<Stage> stage_;
   size_t next_ = 0;

@@ -95,8 +95,26 @@ void Simulation::attach_tasks() {
     if (!engine.runs_by_deadline) continue;
     task->executor->run_by_deadline({engine.heavy_ns, kBacklogBatches * engine.batch_pkts});
   }
+  set_wakers();
   for (const auto& worker : workers_) {
     for (Task* task : worker->tasks) task->executor->set_shares_worker(worker->tasks.size() > 1);
+  }
+}
+
+// Tells queues and sources whom to wake.
+void Simulation::set_wakers() {
+  const auto n_workers = static_cast<uint32_t>(workers_.size());
+  loop_order_.resize(n_workers);
+  woken_.resize(n_workers);
+  for (const auto& task : graph_->tasks) {
+    for (const TaskInput& input : task->inputs) {
+      if (input.source != nullptr) input.source->wake(woken_, task->worker);
+      if (input.queue != nullptr) input.queue->wake(woken_, task->worker);
+    }
+    for (const uint32_t m : task->modules) {
+      const Module& module = *graph_->modules[m];
+      if (module.queue != nullptr) module.queue->set_writer(module.ring, task->worker);
+    }
   }
 }
 

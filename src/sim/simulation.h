@@ -12,6 +12,7 @@
 #include "exec/capture.h"
 #include "exec/flow_book.h"
 #include "sim/graph.h"
+#include "sim/loop_order.h"
 #include "sim/worker.h"
 #include "slo/model/controller.h"
 #include "spec/parts.h"
@@ -90,6 +91,7 @@ class Simulation {
  private:
   void make_workers();
   void attach_tasks();
+  void set_wakers();
   void begin_demand();
   [[nodiscard]] Spec present_spec() const;
   void stand_still(const std::vector<bool>& is_involved);
@@ -97,8 +99,14 @@ class Simulation {
   uint32_t loop_once(Worker& worker);  // returns the packets polled
   static void note_loop(Worker& worker, uint64_t began_ns);
   static void note_idle_loop(Worker& worker);
-  void skip_idle(Worker& worker, uint64_t until_ns);
+  static void book_idle_loops(Worker& worker, uint64_t loops);
+  void run_alone(Worker& worker, uint64_t until_ns);
+  void run_in_turn(uint64_t until_ns);
+  [[nodiscard]] uint64_t idle_loops(Worker& worker, uint64_t until_ns) const;
+  void wake(uint32_t woken, uint32_t waker, uint64_t waker_ticks, uint64_t until_ns);
+  void set_turn(uint32_t worker);
   [[nodiscard]] uint64_t next_event_ns(const Worker& worker) const;
+  [[nodiscard]] uint64_t next_input_ns(const Task& task, const Context& ctx) const;
   void take_stalls(Worker& worker);
   bool poll_next(Task& task);
   bool poll_queues();
@@ -121,6 +129,8 @@ class Simulation {
   Recorder recorder_;
   std::unique_ptr<Graph> graph_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  LoopOrder loop_order_;
+  Woken woken_;
   std::vector<Source*> closed_loops_;  // by traffic flow; empty if no source is a closed loop
   exec::FlowBook flows_;
   std::vector<uint64_t> slo_ns_;          // per declared flow

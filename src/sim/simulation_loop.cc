@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// simulation_loop.cc - advances virtual time: the worker that is furthest behind runs the engine's
-// loop, and jumps over loops in which nothing can happen.
+// simulation_loop.cc - one loop of a worker: the engine's loop in virtual time.
 #include <algorithm>
 
 #include "sim/simulation.h"
@@ -161,76 +160,6 @@ void Simulation::note_loop(Worker& worker, uint64_t began_ns) {
   }
 }
 
-// Time of an idle worker's next event, as far as it depends on the worker itself.
-uint64_t Simulation::next_event_ns(const Worker& worker) const {
-  uint64_t next_ns = worker.stalls.next_ns();
-  for (const Task* task : worker.tasks) {
-    next_ns = std::min(next_ns, task->executor->next_release_ns());
-    const Executor& executor = *task->executor;
-    if (executor.has_changes() || executor.has_ready_units() || executor.has_ready()) return 0;
-    if (!is_idle_hold_ && task->executor->held_pkts() != 0) return 0;
-    for (const TaskInput& input : task->inputs) {
-      if (input.source != nullptr) next_ns = std::min(next_ns, input.source->next_ns());
-      if (input.queue != nullptr) next_ns = std::min(next_ns, input.queue->next_ns());
-    }
-  }
-  return next_ns;
-}
-
-// Jumps over loops in which nothing can happen, to where the last of them would have ended.
-void Simulation::skip_idle(Worker& worker, uint64_t until_ns) {
-  uint64_t target_ns = std::min(next_event_ns(worker), until_ns);
-  for (const auto& other : workers_) {
-    if (other.get() == &worker) continue;
-    // An idle worker puts nothing into a queue before it has received something itself.
-    uint64_t other_ns = other->ctx.clock.ticks >> kTicksPerNsLog2;
-    if (!other->was_busy) other_ns = std::max(other_ns, next_event_ns(*other));
-    target_ns = std::min(target_ns, other_ns);
-  }
-  // Each task reads the clock; the last one in a loop may be the one that finds something.
-  const uint64_t read = worker.ctx.clock.read_ticks * worker.tasks.size();
-  const uint64_t step = worker.ctx.loop.empty_poll + read;
-  const uint64_t first_read = worker.ctx.clock.ticks + read;
-  const uint64_t target_ticks = target_ns << kTicksPerNsLog2;
-  if (target_ticks <= first_read) return;
-  uint64_t skipped = worker.idle_steps.in(target_ticks - first_read, step);
-  // Explicit scheduling's record of idle turns settles in the second idle loop: that one runs.
-  if (skipped != 0 && std::ranges::any_of(worker.tasks, [](const Task* task) {
-        return task->executor->is_scheduled();
-      })) {
-    --skipped;
-  }
-  if (skipped == 0) return;
-  if (worker.was_busy) {
-    note_idle_loop(worker);
-    --skipped;
-  }
-  if (skipped == 0) return;
-  worker.ctx.clock.ticks += skipped * step;
-  // The last skipped loop began one step earlier.
-  note_loop(worker,
-            (worker.ctx.clock.ticks - step + worker.ctx.clock.read_ticks) >> kTicksPerNsLog2);
-  worker.sample.skip(skipped * worker.tasks.size());  // each task takes its turn
-  worker.stats.loops += skipped;
-  worker.idle_polls += skipped;
-  for (Task* task : worker.tasks) task->executor->stats().clock_reads += skipped;
-}
-
-// Effects of a loop that finds nothing. The first one after a busy loop reads the time at which
-// that loop's packets left.
-void Simulation::note_idle_loop(Worker& worker) {
-  for (Task* task : worker.tasks) {
-    const uint64_t began_ns = task->executor->read_clock();
-    task->executor->note_idle_turn(began_ns);
-    if (task == worker.tasks.front()) note_loop(worker, began_ns);
-  }
-  worker.was_busy = false;
-  worker.ctx.clock.ticks += worker.ctx.loop.empty_poll;
-  worker.sample.skip(worker.tasks.size());
-  ++worker.stats.loops;
-  ++worker.idle_polls;
-}
-
 uint64_t Simulation::loop_alone(uint32_t worker, uint64_t from_ns) {
   Worker& alone = *workers_.at(worker);
   alone.ctx.clock.ticks = from_ns << kTicksPerNsLog2;
@@ -238,21 +167,6 @@ uint64_t Simulation::loop_alone(uint32_t worker, uint64_t from_ns) {
   for (const auto& each : workers_) each->ctx.clock.ticks = alone.ctx.clock.ticks;
   now_ns_ = alone.ctx.clock.ticks >> kTicksPerNsLog2;
   return now_ns_;
-}
-
-void Simulation::run_until(uint64_t until_ns) {
-  const uint64_t until_ticks = until_ns << kTicksPerNsLog2;
-  for (;;) {
-    Worker* first = workers_.front().get();
-    for (const auto& worker : workers_) {
-      if (worker->ctx.clock.ticks < first->ctx.clock.ticks) first = worker.get();
-    }
-    if (first->ctx.clock.ticks >= until_ticks) break;
-    // After a full batch there is most likely another one.
-    const bool is_full = loop_once(*first) >= first->ctx.batch_limit_pkts;
-    if (skips_idle_ && !is_full) skip_idle(*first, until_ns);
-  }
-  now_ns_ = std::max(now_ns_, until_ns);
 }
 
 }  // namespace batchplane::sim

@@ -17,6 +17,7 @@
 #include "exec/arrivals.h"
 #include "exec/demand.h"
 #include "exec/turns.h"
+#include "sim/loop_order.h"
 #include "sim/packet.h"
 #include "sim/recorder.h"
 #include "sim/stalls.h"
@@ -92,6 +93,11 @@ class Source {
   void set_saturating(bool is_saturating, uint64_t now_ns);
   // For a closed loop: one of its packets has left the pipeline.
   void note_left(uint64_t now_ns);
+  // From now on, that adds the worker that polls the source to `woken`.
+  void wake(Woken& woken, uint32_t reader) {
+    woken_ = &woken;
+    reader_ = reader;
+  }
   // For plans, before the first poll: the schedule's next packet is in the ring as soon as there is
   // room, regardless of its due time and generation cost. If poll_pkts is less than `max_pkts`, a
   // poll returns that many on average.
@@ -174,6 +180,8 @@ class Source {
   uint64_t store_ticks_;
   // for a closed loop: heap of the times at which next packets enter
   std::vector<uint64_t> returns_;
+  Woken* woken_ = nullptr;
+  uint32_t reader_ = 0;  // worker
   size_t trace_at_ = 0;
   Stalls stalls_;
   uint64_t due_ns_ = 0;  // due time of the schedule's next packet, once started

@@ -81,7 +81,10 @@ void Source::note_room(uint64_t now_ns) {
 }
 
 uint64_t Source::next_ns() {
-  if (n_ring_ != 0) return ring_[ring_head_].since_ns;
+  if (n_ring_ != 0) {
+    // Recorded packets are numbered as they are produced, which every poll does.
+    return recorder_.wants_packets() ? 0 : ring_[ring_head_].since_ns;
+  }
   if (!spec_.is_on || left_pkts_ == 0) return exec::kNeverNs;
   if (!is_started_) return 0;
   if (is_closed()) return returns_.empty() ? exec::kNeverNs : returns_.front();

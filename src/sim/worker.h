@@ -37,7 +37,8 @@ class StepCount {
   double per_tick_ = 0;
 };
 
-// Its clock is at most one loop ahead of the others'.
+// Its clock is at most one loop ahead of the others'. If it is idle, its clock stays behind: the
+// loops in which nothing happens are booked all at once, before the next one that may matter.
 struct Worker {
   Context ctx;
   std::vector<Task*> tasks;
@@ -52,7 +53,12 @@ struct Worker {
   uint64_t last_loop_ns = 0;
   bool was_busy = false;
   StepCount idle_steps;
+  uint64_t idle_loops = 0;  // that are not booked yet
   Stalls stalls;
+
+  // Length of a loop in which nothing happens; each task reads the clock.
+  [[nodiscard]] uint64_t idle_step_ticks() const { return ctx.loop.empty_poll + read_ticks(); }
+  [[nodiscard]] uint64_t read_ticks() const { return ctx.clock.read_ticks * tasks.size(); }
 };
 
 }  // namespace batchplane::sim
