@@ -67,6 +67,7 @@ class Solver {
   void set_weights(const Program& program);
   void set_penalties(const Program& program);
   [[nodiscard]] bool penalties_are_final(const Program& program) const;
+  void set_needs(const Program& program);
   void set_budgets(const Program& program);
   double room_of(const Program& program, uint32_t flow, double& min_ns) const;
   bool bypass_dearest(const Program& program, uint32_t flow);
@@ -111,6 +112,7 @@ class Solver {
     double gain = 0;
     double turnaround_ns = 0;  // of every flow of the task
   };
+  void evaluate_triggers(const Program& program);
   void set_rooms(const Program& program);
   [[nodiscard]] double fill_increase_ns(const Program& program, uint32_t flow, uint32_t module,
                                         double to) const;
@@ -153,6 +155,19 @@ class Solver {
   std::vector<double> own_price_;  // price of q, in addition to the flows' prices
   std::vector<double> room_ns_;    // by flow: limit on the sum of delay_slope * q
   std::vector<double> task_room_ns_;
+  // By module: its service while bypassed, what the slope of its delay says of its arriving batch,
+  // and the fill of the first packet held.
+  struct Need {
+    double bypassed_ns = 0;
+    double slope_ns = 0;
+    double first_ns = 0;
+  };
+  std::vector<Need> needs_;
+  struct TurnaroundPrice {
+    double sum = 0;
+    bool is_penalised = false;
+  };
+  std::vector<TurnaroundPrice> turnaround_prices_;  // by task
   std::vector<double> first_hold_ns_;  // by flow: room that its first held packet takes
   std::vector<uint8_t> is_short_;      // by flow: over budget even with all its modules bypassed
   std::vector<uint8_t> is_out_;        // by flow: not constrained
@@ -208,7 +223,8 @@ class Solver {
   bool is_rescue_ = false;
 
   Evaluation at_;
-  Evaluation trial_;
+  Evaluation trial_;           // at tried_
+  std::vector<double> tried_;  // triggers
   Slopes slopes_;
   Solution solution_;
 };
