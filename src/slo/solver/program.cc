@@ -41,6 +41,15 @@ void Solver::prepare(const Program& program) {
       root[std::max(mine, other)] = std::min(mine, other);
     }
   }
+  first_modules_.clear();
+  first_modules_begin_.assign(1, 0);
+  for (uint32_t f = 0; f < n_flows; ++f) {
+    for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
+      const uint32_t v = program.flow_modules[i];
+      if (module_flows_[module_flows_begin_[v]] == f) first_modules_.push_back(v);
+    }
+    first_modules_begin_.push_back(static_cast<uint32_t>(first_modules_.size()));
+  }
   groups_.clear();
   group_flows_.clear();
   for (uint32_t f = 0; f < n_flows; ++f) {
@@ -64,6 +73,8 @@ void Solver::prepare(const Program& program) {
     by_task->assign(program.tasks.size(), 0);
   }
   held_by_.assign(n_flows, 0);
+  held_.assign(n, {});
+  least_of_set_.resize(2 * n_flows);
   task_room_ns_.assign(program.tasks.size(), 0);
   turnaround_prices_.assign(program.tasks.size(), {});
   raises_.assign(n, {});

@@ -83,16 +83,18 @@ class Solver {
   void set_implied(const Program& program, const Group& group);
   void solve_group(const Program& program, const Group& group);
   double step_price(const Program& program, uint32_t flow);
+  struct Held;
+  [[nodiscard]] const Held& held_at(uint32_t module, double price);
   [[nodiscard]] double used_ns(const Program& program, uint32_t flow, double price_change,
-                               double& slope) const;
-  [[nodiscard]] double size_at(uint32_t module, double price) const;
+                               double& slope);
   void add_price(const Program& program, uint32_t flow, double change);
-  [[nodiscard]] double dual_value(const Program& program, const Group& group) const;
+  [[nodiscard]] uint32_t& least_with(uint64_t held_by);
+  [[nodiscard]] double dual_value(const Group& group);
 
   // program_newton.cc
   void prepare_sets(const Program& program);
-  [[nodiscard]] double entry_of(const Program& program, uint32_t module) const;
-  double set_entry(const Program& program, uint32_t set);
+  [[nodiscard]] double entry_of(uint32_t module);
+  double set_entry(uint32_t set);
   bool set_curvature(const Program& program);
   bool solve_by_sets();
   bool newton(const Program& program, const Group& group);
@@ -138,8 +140,10 @@ class Solver {
   bool improves(const Program& program, Score& best);
 
   // Which flows and modules belong together.
-  std::vector<uint32_t> module_flows_;        // flows through each module, module by module
-  std::vector<uint32_t> module_flows_begin_;  // size: modules + 1
+  std::vector<uint32_t> module_flows_;         // flows through each module, module by module
+  std::vector<uint32_t> module_flows_begin_;   // size: modules + 1
+  std::vector<uint32_t> first_modules_;        // modules of which the flow is the first, by flow
+  std::vector<uint32_t> first_modules_begin_;  // size: flows + 1
   std::vector<uint32_t> group_flows_;
   std::vector<Group> groups_;
 
@@ -168,14 +172,28 @@ class Solver {
     bool is_penalised = false;
   };
   std::vector<TurnaroundPrice> turnaround_prices_;  // by task
-  std::vector<double> first_hold_ns_;  // by flow: room that its first held packet takes
-  std::vector<uint8_t> is_short_;      // by flow: over budget even with all its modules bypassed
-  std::vector<uint8_t> is_out_;        // by flow: not constrained
-  std::vector<uint8_t> is_implied_;    // by flow: within budget whenever some other flow is
-  std::vector<uint64_t> held_by_;      // by flow: hash of the set of its modules that may hold
-  std::vector<double> emphasis_;       // by task: price of its turnaround
-  std::vector<double> penalty_;        // by flow: price while it is short
-  std::vector<double> feedback_;       // by task: what prices save through shorter fills
+  std::vector<double> first_hold_ns_;   // by flow: room that its first held packet takes
+  std::vector<uint8_t> is_short_;       // by flow: over budget even with all its modules bypassed
+  std::vector<uint8_t> is_out_;         // by flow: not constrained
+  std::vector<uint8_t> is_implied_;     // by flow: within budget whenever some other flow is
+  std::vector<uint64_t> held_by_;       // by flow: hash of the set of its modules that may hold
+  std::vector<uint32_t> least_of_set_;  // table of flows, by held_by_
+  // A module that may hold, in the relaxed problem, and where it is at the price last asked for.
+  struct Held {
+    double slope = 0;
+    double weight = 0;
+    double own_price = 0;
+    double least = 0;
+    double most = 0;
+    double price = 0;
+    double size = 0;
+    double used_ns = 0;  // of the budget of every flow through it
+    double entry = 0;    // how fast that falls with the price; 0 at a bound
+  };
+  std::vector<Held> held_;
+  std::vector<double> emphasis_;  // by task: price of its turnaround
+  std::vector<double> penalty_;   // by flow: price while it is short
+  std::vector<double> feedback_;  // by task: what prices save through shorter fills
   std::vector<double> penalty_feedback_;
   double price_unit_ = 1;
   double part_ = 0.5;  // step length towards the next iterate
