@@ -28,15 +28,24 @@ double time_at_work_ns(const exec::TaskPeriod& period) {
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
+}  // namespace
+
+double ProgramView::Part::of(double batch, double branch_share) {
+  if (batch != batch_pkts || branch_share != share) {
+    *this = {batch, branch_share, branch_batch_pkts(batch, branch_share)};
+  }
+  return part_pkts;
+}
+
 // Mean parts of batches that take a branch: flows in random order, or round robin.
-struct Parts {
+struct ProgramView::Parts {
   double by_chance = 0;
   double in_turn = 0;
   double weight = 0;
 
-  void add(double of, double batch_pkts, double share) {
+  void add(double of, double batch_pkts, double share, Part& part) {
     weight += of;
-    by_chance += of * branch_batch_pkts(batch_pkts, share);
+    by_chance += of * part.of(batch_pkts, share);
     in_turn += of * std::max(1.0, batch_pkts * share);
   }
   // These parts, in traffic in which the parts `others` were measured to be measured_pkts.
@@ -50,7 +59,6 @@ struct Parts {
     return (order * in_turn + (1 - order) * by_chance) / weight;
   }
 };
-}  // namespace
 
 void Smoothed::follow(double measured, double events, double sigmas) {
   if (!std::isfinite(measured)) return;
@@ -145,10 +153,10 @@ void ProgramView::lay_out_flows() {
 void ProgramView::find_heads_before() {
   const std::vector<std::vector<uint32_t>> next = next_segments(model_, segments_);
   for (uint32_t h = 0; h < segments_.size(); ++h) {
-    for (const uint32_t after : next[h]) heads_[after].before.push_back(h);
+    for (const uint32_t after : next[h]) heads_[after].before.push_back({.head = h});
   }
   for (uint32_t h = 0; h < segments_.size(); ++h) {
-    if (heads_[h].before.size() == 1) program_.modules[h].before = heads_[h].before.front();
+    if (heads_[h].before.size() == 1) program_.modules[h].before = heads_[h].before.front().head;
   }
 }
 
@@ -424,17 +432,18 @@ void ProgramView::fold_nested(const std::vector<uint32_t>& triggers_pkts) {
   for (uint32_t h = 0; h < heads_.size(); ++h) {
     if (program_.modules[h].share <= 0) continue;
     double pkts = 0;
-    for (const uint32_t b : heads_[h].before) pkts += program_.modules[b].share;
-    for (const uint32_t b : heads_[h].before) {
-      const double weight = program_.modules[b].share / pkts;
-      if (heads_[b].before.empty() && weight > 0) fold_into(h, b, weight, triggers_pkts[b]);
+    for (const Before& from : heads_[h].before) pkts += program_.modules[from.head].share;
+    for (Before& from : heads_[h].before) {
+      const double weight = program_.modules[from.head].share / pkts;
+      if (!heads_[from.head].before.empty() || !(weight > 0)) continue;
+      fold_into(h, from, weight, triggers_pkts[from.head]);
     }
   }
 }
 
-void ProgramView::fold_into(uint32_t h, uint32_t b, double weight, uint32_t trigger_pkts) {
+void ProgramView::fold_into(uint32_t h, Before& from, double weight, uint32_t trigger_pkts) {
   ProgramModule& module = program_.modules[h];
-  ProgramModule& before = program_.modules[b];
+  ProgramModule& before = program_.modules[from.head];
   const double part = std::min(1.0, module.share / before.share);
   const double alone = before.arriving_pkts;
   const double collected = trigger_pkts > 0 ? trigger_pkts : before.max_pkts;
@@ -442,9 +451,9 @@ void ProgramView::fold_into(uint32_t h, uint32_t b, double weight, uint32_t trig
   Parts now;
   Parts without;
   Parts with;
-  now.add(1, std::max(1.0, heads_[b].executed_pkts), part);
-  without.add(1, alone, part);
-  with.add(1, collected, part);
+  now.add(1, std::max(1.0, heads_[from.head].executed_pkts), part, from.executed);
+  without.add(1, alone, part, from.alone);
+  with.add(1, collected, part, from.collected);
   const double least = std::max(1.0, without.like(now, arriving_now_[h]));
   const double most = std::max(least, with.like(now, arriving_now_[h]));
   const double saved_ns = heads_[h].cost_per_batch_ns * weight * (1 / least - 1 / most);
@@ -466,14 +475,18 @@ bool ProgramView::predict_arrivals(const std::vector<uint32_t>& triggers_pkts) {
     // the two the traffic is.
     Parts now;
     Parts then;
-    for (const uint32_t b : heads_[h].before) {
-      const ProgramModule& before = program_.modules[b];
+    for (Before& from : heads_[h].before) {
+      const ProgramModule& before = program_.modules[from.head];
       if (before.share <= 0) continue;
       const double part = std::min(1.0, module.share / before.share);
       const double weight = before.share * part;
-      const double batch = triggers_pkts[b] > 0 ? triggers_pkts[b] : before.arriving_pkts;
-      now.add(weight, std::max(1.0, heads_[b].executed_pkts), part);
-      then.add(weight, batch, part);
+      const uint32_t trigger_pkts = triggers_pkts[from.head];
+      now.add(weight, std::max(1.0, heads_[from.head].executed_pkts), part, from.executed);
+      if (trigger_pkts > 0) {
+        then.add(weight, trigger_pkts, part, from.collected);
+      } else {
+        then.add(weight, before.arriving_pkts, part, from.alone);
+      }
     }
     if (now.by_chance <= 0) continue;
     const double predicted =

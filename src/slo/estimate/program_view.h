@@ -65,16 +65,35 @@ class ProgramView {
   [[nodiscard]] bool is_input_full(const Snapshot& snapshot, uint32_t task) const;
 
  private:
+  struct Before;
   void fold_nested(const std::vector<uint32_t>& triggers_pkts);
-  void fold_into(uint32_t head, uint32_t before, double weight, uint32_t trigger_pkts);
+  void fold_into(uint32_t head, Before& from, double weight, uint32_t trigger_pkts);
   void unfold();
 
+  // What a batch sends into a branch, as last asked for: batches and shares rarely change within a
+  // step, and logarithms take time.
+  struct Part {
+    double batch_pkts = 0;
+    double share = 0;
+    double part_pkts = 0;
+
+    double of(double batch, double branch_share);
+  };
+  // A head whose batches, whole or in part, arrive at another one; parts of the batches that it
+  // ran, of those that reach it, and of those that it is to collect.
+  struct Before {
+    uint32_t head = 0;
+    Part executed;
+    Part alone;
+    Part collected;
+  };
+  struct Parts;
   struct Head {
     Smoothed share;
-    Smoothed arriving;             // at the triggers in force
-    std::vector<uint32_t> before;  // heads whose batches, whole or in part, arrive here
-    uint32_t max_pkts = 0;         // that the buffer may hold
-    double executed_pkts = 1;      // mean batch
+    Smoothed arriving;  // at the triggers in force
+    std::vector<Before> before;
+    uint32_t max_pkts = 0;     // that the buffer may hold
+    double executed_pkts = 1;  // mean batch
     double batches = 0;
     double pkts = 0;
     double cost_per_batch_ns = 0;  // of the segment alone

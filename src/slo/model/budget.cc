@@ -180,6 +180,7 @@ void evaluate(const Program& program, const std::vector<double>& triggers_pkts, 
     if (!is_holding(module, triggers_pkts[v])) continue;
     out.fill_ns[v] = fill_ns(program, module, triggers_pkts[v],
                              rate_of(program, module, out.task_pkt_ns[module.task]));
+    if (!program.mixes_fills || !program.tasks[module.task].is_saturated) continue;
     out.fill_variance[v] = FillSum::variance_of(out.fill_ns[v], triggers_pkts[v]);
   }
   evaluate_delays(program, out);

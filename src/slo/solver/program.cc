@@ -74,6 +74,8 @@ void Solver::prepare(const Program& program) {
   }
   held_by_.assign(n_flows, 0);
   held_.assign(n, {});
+  free_modules_.reserve(program.flow_modules.size());
+  free_paths_begin_.assign(n_flows + 1, 0);
   least_of_set_.resize(2 * n_flows);
   task_room_ns_.assign(program.tasks.size(), 0);
   turnaround_prices_.assign(program.tasks.size(), {});

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "slo/model/budget.h"
@@ -80,14 +81,19 @@ class Solver {
 
   // program_dual.cc
   void solve_dual(const Program& program);
-  void set_implied(const Program& program, const Group& group);
-  void solve_group(const Program& program, const Group& group);
-  double step_price(const Program& program, uint32_t flow);
+  void set_implied(const Group& group);
+  void solve_group(const Group& group);
+  double step_price(uint32_t flow);
   struct Held;
   [[nodiscard]] const Held& held_at(uint32_t module, double price);
-  [[nodiscard]] double used_ns(const Program& program, uint32_t flow, double price_change,
-                               double& slope);
-  void add_price(const Program& program, uint32_t flow, double change);
+  void set_free_paths(const Program& program);
+  // The modules on the flow's path that may hold.
+  [[nodiscard]] std::span<const uint32_t> free_path(uint32_t flow) const {
+    return {free_modules_.data() + free_paths_begin_[flow],
+            free_modules_.data() + free_paths_begin_[flow + 1]};
+  }
+  [[nodiscard]] double used_ns(uint32_t flow, double price_change, double& slope);
+  void add_price(uint32_t flow, double change);
   [[nodiscard]] uint32_t& least_with(uint64_t held_by);
   [[nodiscard]] double dual_value(const Group& group);
 
@@ -95,9 +101,9 @@ class Solver {
   void prepare_sets(const Program& program);
   [[nodiscard]] double entry_of(uint32_t module);
   double set_entry(uint32_t set);
-  bool set_curvature(const Program& program);
+  bool set_curvature();
   bool solve_by_sets();
-  bool newton(const Program& program, const Group& group);
+  bool newton(const Group& group);
 
   // program_integer.cc
   void round_down(const Program& program);
@@ -177,7 +183,9 @@ class Solver {
   std::vector<uint8_t> is_out_;         // by flow: not constrained
   std::vector<uint8_t> is_implied_;     // by flow: within budget whenever some other flow is
   std::vector<uint64_t> held_by_;       // by flow: hash of the set of its modules that may hold
-  std::vector<uint32_t> least_of_set_;  // table of flows, by held_by_
+  std::vector<uint32_t> free_modules_;  // by flow, those on its path
+  std::vector<uint32_t> free_paths_begin_;  // size: flows + 1
+  std::vector<uint32_t> least_of_set_;      // table of flows, by held_by_
   // A module that may hold, in the relaxed problem, and where it is at the price last asked for.
   struct Held {
     double slope = 0;

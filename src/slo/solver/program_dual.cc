@@ -34,12 +34,10 @@ const Solver::Held& Solver::held_at(uint32_t v, double price) {
 }
 
 // The room that the flow's modules use at its price + price_change, and its derivative.
-double Solver::used_ns(const Program& program, uint32_t f, double price_change, double& slope) {
+double Solver::used_ns(uint32_t f, double price_change, double& slope) {
   double used = 0;
   slope = 0;
-  for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
-    const uint32_t v = program.flow_modules[i];
-    if (is_free_[v] == 0) continue;
+  for (const uint32_t v : free_path(f)) {
     const Held& held = held_at(v, std::max(0.0, module_price_[v] + price_change));
     used += held.used_ns;
     slope -= held.entry;
@@ -47,34 +45,30 @@ double Solver::used_ns(const Program& program, uint32_t f, double price_change, 
   return used;
 }
 
-void Solver::add_price(const Program& program, uint32_t f, double change) {
+void Solver::add_price(uint32_t f, double change) {
   if (change == 0) return;
   price_[f] += change;
-  for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
-    module_price_[program.flow_modules[i]] += change;
-  }
+  for (const uint32_t v : free_path(f)) module_price_[v] += change;
 }
 
 // The price at which the flow just keeps its budget, with the other prices fixed: the root of a
 // convex decreasing function, by Newton within a bracket. Returns the relative change of the price.
-double Solver::step_price(const Program& program, uint32_t f) {
+double Solver::step_price(uint32_t f) {
   const double old = price_[f];
   double slope = 0;
   double low = 0;  // a price at which too much is used
   double high = 0;
-  if (room_ns_[f] == kNoBudgetNs || used_ns(program, f, -old, slope) <= room_ns_[f]) {
-    add_price(program, f, -old);
+  if (room_ns_[f] == kNoBudgetNs || used_ns(f, -old, slope) <= room_ns_[f]) {
+    add_price(f, -old);
     return old > 0 ? 1 : 0;
   }
-  for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
-    const uint32_t v = program.flow_modules[i];
-    if (is_free_[v] == 0) continue;
+  for (const uint32_t v : free_path(f)) {
     const Held& held = held_[v];
     high = std::max(high, held.weight / (held.slope * held.least * held.least));
   }
   double price = old > 0 && old < high ? old : high / 64;
   for (uint32_t i = 0; i < kMaxSteps; ++i) {
-    const double miss_ns = used_ns(program, f, price - old, slope) - room_ns_[f];
+    const double miss_ns = used_ns(f, price - old, slope) - room_ns_[f];
     if (std::abs(miss_ns) <= kTight * std::abs(room_ns_[f])) break;
     (miss_ns > 0 ? low : high) = price;
     if (high - low <= 1e-12 * high) break;
@@ -86,7 +80,7 @@ double Solver::step_price(const Program& program, uint32_t f) {
     if (!(next > low && next < high)) next = low > 0 ? std::sqrt(low * high) : high / 256;
     price = next;
   }
-  add_price(program, f, price - old);
+  add_price(f, price - old);
   return std::abs(price - old) / std::max(price, old);
 }
 
@@ -108,17 +102,14 @@ double Solver::dual_value(const Group& group) {
 
 // Of flows that the same modules may hold, only the one with the least room counts: behind a buffer
 // that many flows share, they would otherwise take turns paying for it.
-void Solver::set_implied(const Program& program, const Group& group) {
+void Solver::set_implied(const Group& group) {
   std::ranges::fill(least_of_set_, kNoFlow);
   for (uint32_t i = group.begin; i < group.end; ++i) {
     const uint32_t f = group_flows_[i];
     is_implied_[f] = 0;
     if (is_short_[f] != 0 || room_ns_[f] == kNoBudgetNs) continue;
     held_by_[f] = 0;
-    for (uint32_t j = program.flows[f].modules_begin; j < program.flows[f].modules_end; ++j) {
-      const uint32_t v = program.flow_modules[j];
-      if (is_free_[v] != 0) held_by_[f] += mixed_bits(v + 1);
-    }
+    for (const uint32_t v : free_path(f)) held_by_[f] += mixed_bits(v + 1);
     uint32_t& least = least_with(held_by_[f]);
     uint32_t implied = f;
     if (least == kNoFlow || room_ns_[f] < room_ns_[least]) implied = std::exchange(least, f);
@@ -126,7 +117,7 @@ void Solver::set_implied(const Program& program, const Group& group) {
   }
   for (uint32_t i = group.begin; i < group.end; ++i) {
     const uint32_t f = group_flows_[i];
-    if (is_implied_[f] != 0) add_price(program, f, -price_[f]);
+    if (is_implied_[f] != 0) add_price(f, -price_[f]);
   }
 }
 
@@ -139,24 +130,36 @@ uint32_t& Solver::least_with(uint64_t held_by) {
   return least_of_set_[at];
 }
 
-void Solver::solve_group(const Program& program, const Group& group) {
+void Solver::solve_group(const Group& group) {
   uint32_t flows = group.end - group.begin;
   if (flows > 1) {
-    set_implied(program, group);
+    set_implied(group);
     for (uint32_t i = group.begin; i < group.end; ++i) flows -= is_implied_[group_flows_[i]];
   }
   const bool is_single = flows == 1;
-  if (!is_single) newton(program, group);  // from the prices of the last problem
+  if (!is_single) newton(group);  // from the prices of the last problem
   for (uint32_t sweep = 0; sweep < kMaxSweeps; ++sweep) {
     double change = 0;
     for (uint32_t i = group.begin; i < group.end; ++i) {
       const uint32_t f = group_flows_[i];
       if (is_short_[f] != 0 || is_implied_[f] != 0) continue;
-      change = std::max(change, step_price(program, f));
+      change = std::max(change, step_price(f));
     }
     if (is_single || change < kSteady) return;
-    newton(program, group);
+    newton(group);
   }
+}
+
+void Solver::set_free_paths(const Program& program) {
+  free_modules_.clear();
+  for (size_t f = 0; f < program.flows.size(); ++f) {
+    free_paths_begin_[f] = static_cast<uint32_t>(free_modules_.size());
+    for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
+      const uint32_t v = program.flow_modules[i];
+      if (is_free_[v] != 0) free_modules_.push_back(v);
+    }
+  }
+  free_paths_begin_[program.flows.size()] = static_cast<uint32_t>(free_modules_.size());
 }
 
 // Sizes follow from prices; the price of a short flow is given.
@@ -172,15 +175,14 @@ void Solver::solve_dual(const Program& program) {
                 .most = static_cast<double>(module.max_pkts),
                 .price = kNoPrice};
   }
+  set_free_paths(program);
   for (uint32_t f = 0; f < program.flows.size(); ++f) {
     if (room_ns_[f] == kNoBudgetNs) price_[f] = 0;
     if (is_short_[f] != 0) price_[f] = penalty_[f] * price_unit_;
     if (price_[f] == 0) continue;
-    for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
-      module_price_[program.flow_modules[i]] += price_[f];
-    }
+    for (const uint32_t v : free_path(f)) module_price_[v] += price_[f];
   }
-  for (const Group& group : groups_) solve_group(program, group);
+  for (const Group& group : groups_) solve_group(group);
   for (uint32_t v = 0; v < size_.size(); ++v) {
     const bool is_free = is_free_[v] != 0;
     size_[v] = is_free ? held_at(v, std::max(0.0, module_price_[v])).size : held_[v].least;
