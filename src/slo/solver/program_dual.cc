@@ -58,6 +58,11 @@ double Solver::step_price(uint32_t f) {
   double slope = 0;
   double low = 0;  // a price at which too much is used
   double high = 0;
+  const auto fits = [&](double miss_ns) {
+    return std::abs(miss_ns) <= kTight * std::abs(room_ns_[f]);
+  };
+  // After a Newton step the prices of most flows are right.
+  if (old > 0 && fits(used_ns(f, 0, slope) - room_ns_[f])) return 0;
   if (room_ns_[f] == kNoBudgetNs || used_ns(f, -old, slope) <= room_ns_[f]) {
     add_price(f, -old);
     return old > 0 ? 1 : 0;
@@ -69,7 +74,7 @@ double Solver::step_price(uint32_t f) {
   double price = old > 0 && old < high ? old : high / 64;
   for (uint32_t i = 0; i < kMaxSteps; ++i) {
     const double miss_ns = used_ns(f, price - old, slope) - room_ns_[f];
-    if (std::abs(miss_ns) <= kTight * std::abs(room_ns_[f])) break;
+    if (fits(miss_ns)) break;
     (miss_ns > 0 ? low : high) = price;
     if (high - low <= 1e-12 * high) break;
     // In 1 / sqrt(price) the function is a straight line while no trigger is at a bound and no
