@@ -104,23 +104,6 @@ ProgramView::ProgramView(const Model& model, const Settings& settings)
   find_heads_before();
 }
 
-namespace {
-
-// How many modules two paths have in common at their start, if they pass the same tasks.
-uint32_t shared_modules(const Program& program, const ProgramFlow& a, const ProgramFlow& b) {
-  const auto tasks = program.flow_tasks.begin();
-  const auto modules = program.flow_modules.begin();
-  if (!std::equal(tasks + a.tasks_begin, tasks + a.tasks_end, tasks + b.tasks_begin,
-                  tasks + b.tasks_end)) {
-    return 0;
-  }
-  const auto ends = std::mismatch(modules + a.modules_begin, modules + a.modules_end,
-                                  modules + b.modules_begin, modules + b.modules_end);
-  return static_cast<uint32_t>(ends.first - modules) - a.modules_begin;
-}
-
-}  // namespace
-
 // A flow's controlled modules and tasks in the order of its path, each once.
 void ProgramView::lay_out_flows() {
   for (const exec::ControlFlow& flow : model_.flows) {
@@ -144,10 +127,9 @@ void ProgramView::lay_out_flows() {
     }
     row.modules_end = static_cast<uint32_t>(modules.size());
     row.tasks_end = static_cast<uint32_t>(tasks.size());
-    if (!program_.flows.empty())
-      row.shared_modules = shared_modules(program_, program_.flows.back(), row);
     program_.flows.push_back(row);
   }
+  share_paths(program_);
 }
 
 void ProgramView::find_heads_before() {

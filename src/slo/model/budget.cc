@@ -186,6 +186,30 @@ void evaluate(const Program& program, const std::vector<double>& triggers_pkts, 
   evaluate_delays(program, out);
 }
 
+namespace {
+
+// How many modules two paths have in common at their start, if they pass the same tasks.
+uint32_t shared_modules(const Program& program, const ProgramFlow& a, const ProgramFlow& b) {
+  const auto tasks = program.flow_tasks.begin();
+  const auto modules = program.flow_modules.begin();
+  if (!std::equal(tasks + a.tasks_begin, tasks + a.tasks_end, tasks + b.tasks_begin,
+                  tasks + b.tasks_end)) {
+    return 0;
+  }
+  const auto ends = std::mismatch(modules + a.modules_begin, modules + a.modules_end,
+                                  modules + b.modules_begin, modules + b.modules_end);
+  return static_cast<uint32_t>(ends.first - modules) - a.modules_begin;
+}
+
+}  // namespace
+
+void share_paths(Program& program) {
+  for (size_t f = 1; f < program.flows.size(); ++f) {
+    program.flows[f].shared_modules =
+        shared_modules(program, program.flows[f - 1], program.flows[f]);
+  }
+}
+
 void evaluate_delays(const Program& program, Evaluation& out) {
   PathSum shared;         // of the first modules, as far as the next flow shares them
   uint32_t n_summed = 0;  // modules in it

@@ -133,6 +133,9 @@ struct FillSum {
   }
 };
 
+// Sets ProgramFlow::shared_modules of all flows: branches behind one path sum it up only once.
+void share_paths(Program& program);
+
 // The model at one vector of triggers.
 struct Evaluation {
   double load = 0;                     // objective: busy share, summed over tasks
