@@ -37,29 +37,6 @@ double ProgramView::Part::of(double batch, double branch_share) {
   return part_pkts;
 }
 
-// Mean parts of batches that take a branch: flows in random order, or round robin.
-struct ProgramView::Parts {
-  double by_chance = 0;
-  double in_turn = 0;
-  double weight = 0;
-
-  void add(double of, double batch_pkts, double share, Part& part) {
-    weight += of;
-    by_chance += of * part.of(batch_pkts, share);
-    in_turn += of * std::max(1.0, batch_pkts * share);
-  }
-  // These parts, in traffic in which the parts `others` were measured to be measured_pkts.
-  [[nodiscard]] double like(const Parts& others, double measured_pkts) const {
-    const double chance = others.by_chance / others.weight;
-    const double turn = others.in_turn / others.weight;
-    if (measured_pkts >= chance || chance - turn <= 0.01 * chance) {
-      return measured_pkts * by_chance / others.by_chance;
-    }
-    const double order = std::clamp((chance - measured_pkts) / (chance - turn), 0.0, 1.0);
-    return (order * in_turn + (1 - order) * by_chance) / weight;
-  }
-};
-
 void Smoothed::follow(double measured, double events, double sigmas) {
   if (!std::isfinite(measured)) return;
   const double chance = std::max(kMinDeviation, sigmas / std::sqrt(std::max(1.0, events)));
@@ -246,6 +223,18 @@ void ProgramView::update_head(const Snapshot& snapshot, uint32_t h) {
   if (module.stair != nullptr) mark_worth(module, head.stair);
 }
 
+// The parts of upstream batches that came to this head in the period.
+void ProgramView::update_parts(uint32_t h) {
+  heads_[h].now = {};
+  for (Before& from : heads_[h].before) {
+    const double share = program_.modules[from.head].share;
+    from.part = share > 0 ? std::min(1.0, program_.modules[h].share / share) : 0;
+    if (from.part <= 0) continue;
+    const double batch_pkts = std::max(1.0, heads_[from.head].executed_pkts);
+    heads_[h].now.add(share * from.part, batch_pkts, from.part, from.executed);
+  }
+}
+
 // Variance of the work of all runs in the period. Each firing counts by itself; a head without a
 // buffer counts together with the firing of the buffer before it.
 double ProgramView::variance_of_run(uint32_t t) {
@@ -379,6 +368,7 @@ void ProgramView::update_egress(const Snapshot& snapshot, uint32_t f) {
 
 void ProgramView::update(const Snapshot& snapshot) {
   for (uint32_t h = 0; h < heads_.size(); ++h) update_head(snapshot, h);
+  for (uint32_t h = 0; h < heads_.size(); ++h) update_parts(h);
   for (uint32_t t = 0; t < tasks_.size(); ++t) count_task(snapshot, t);
   for (uint32_t t = 0; t < tasks_.size(); ++t) update_task(snapshot, t);
   update_flows(snapshot);
@@ -426,7 +416,7 @@ void ProgramView::fold_nested(const std::vector<uint32_t>& triggers_pkts) {
 void ProgramView::fold_into(uint32_t h, Before& from, double weight, uint32_t trigger_pkts) {
   ProgramModule& module = program_.modules[h];
   ProgramModule& before = program_.modules[from.head];
-  const double part = std::min(1.0, module.share / before.share);
+  const double part = from.part;
   const double alone = before.arriving_pkts;
   const double collected = trigger_pkts > 0 ? trigger_pkts : before.max_pkts;
   if (collected <= alone) return;
@@ -455,22 +445,19 @@ bool ProgramView::predict_arrivals(const std::vector<uint32_t>& triggers_pkts) {
     // How much the parts of upstream batches that come here will grow, weighted by packets. Parts
     // are known for random order and for round robin; the batches that arrive show where between
     // the two the traffic is.
-    Parts now;
+    const Parts& now = heads_[h].now;
+    if (now.by_chance <= 0) continue;
     Parts then;
     for (Before& from : heads_[h].before) {
+      if (from.part <= 0) continue;
       const ProgramModule& before = program_.modules[from.head];
-      if (before.share <= 0) continue;
-      const double part = std::min(1.0, module.share / before.share);
-      const double weight = before.share * part;
       const uint32_t trigger_pkts = triggers_pkts[from.head];
-      now.add(weight, std::max(1.0, heads_[from.head].executed_pkts), part, from.executed);
       if (trigger_pkts > 0) {
-        then.add(weight, trigger_pkts, part, from.collected);
+        then.add(before.share * from.part, trigger_pkts, from.part, from.collected);
       } else {
-        then.add(weight, before.arriving_pkts, part, from.alone);
+        then.add(before.share * from.part, before.arriving_pkts, from.part, from.alone);
       }
     }
-    if (now.by_chance <= 0) continue;
     const double predicted =
         std::clamp<double>(then.like(now, arriving_now_[h]), 1.0, model_.batch_limit_pkts);
     any |= std::abs(predicted - module.arriving_pkts) > kMoved * module.arriving_pkts;
