@@ -28,29 +28,14 @@ double time_at_work_ns(const exec::TaskPeriod& period) {
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-// Mean parts of batches that take a branch: flows in random order, or round robin.
-struct Parts {
-  double by_chance = 0;
-  double in_turn = 0;
-  double weight = 0;
-
-  void add(double of, double batch_pkts, double share) {
-    weight += of;
-    by_chance += of * branch_batch_pkts(batch_pkts, share);
-    in_turn += of * std::max(1.0, batch_pkts * share);
-  }
-  // These parts, in traffic in which the parts `others` were measured to be measured_pkts.
-  [[nodiscard]] double like(const Parts& others, double measured_pkts) const {
-    const double chance = others.by_chance / others.weight;
-    const double turn = others.in_turn / others.weight;
-    if (measured_pkts >= chance || chance - turn <= 0.01 * chance) {
-      return measured_pkts * by_chance / others.by_chance;
-    }
-    const double order = std::clamp((chance - measured_pkts) / (chance - turn), 0.0, 1.0);
-    return (order * in_turn + (1 - order) * by_chance) / weight;
-  }
-};
 }  // namespace
+
+double ProgramView::Part::of(double batch, double branch_share) {
+  if (batch != batch_pkts || branch_share != share) {
+    *this = {batch, branch_share, branch_batch_pkts(batch, branch_share)};
+  }
+  return part_pkts;
+}
 
 void Smoothed::follow(double measured, double events, double sigmas) {
   if (!std::isfinite(measured)) return;
@@ -121,15 +106,16 @@ void ProgramView::lay_out_flows() {
     row.tasks_end = static_cast<uint32_t>(tasks.size());
     program_.flows.push_back(row);
   }
+  share_paths(program_);
 }
 
 void ProgramView::find_heads_before() {
   const std::vector<std::vector<uint32_t>> next = next_segments(model_, segments_);
   for (uint32_t h = 0; h < segments_.size(); ++h) {
-    for (const uint32_t after : next[h]) heads_[after].before.push_back(h);
+    for (const uint32_t after : next[h]) heads_[after].before.push_back({.head = h});
   }
   for (uint32_t h = 0; h < segments_.size(); ++h) {
-    if (heads_[h].before.size() == 1) program_.modules[h].before = heads_[h].before.front();
+    if (heads_[h].before.size() == 1) program_.modules[h].before = heads_[h].before.front().head;
   }
 }
 
@@ -235,6 +221,18 @@ void ProgramView::update_head(const Snapshot& snapshot, uint32_t h) {
   module.max_pkts = arrived > 0 ? model_.batch_limit_pkts : 0;
   arriving_now_[h] = module.arriving_pkts;
   if (module.stair != nullptr) mark_worth(module, head.stair);
+}
+
+// The parts of upstream batches that came to this head in the period.
+void ProgramView::update_parts(uint32_t h) {
+  heads_[h].now = {};
+  for (Before& from : heads_[h].before) {
+    const double share = program_.modules[from.head].share;
+    from.part = share > 0 ? std::min(1.0, program_.modules[h].share / share) : 0;
+    if (from.part <= 0) continue;
+    const double batch_pkts = std::max(1.0, heads_[from.head].executed_pkts);
+    heads_[h].now.add(share * from.part, batch_pkts, from.part, from.executed);
+  }
 }
 
 // Variance of the work of all runs in the period. Each firing counts by itself; a head without a
@@ -370,6 +368,7 @@ void ProgramView::update_egress(const Snapshot& snapshot, uint32_t f) {
 
 void ProgramView::update(const Snapshot& snapshot) {
   for (uint32_t h = 0; h < heads_.size(); ++h) update_head(snapshot, h);
+  for (uint32_t h = 0; h < heads_.size(); ++h) update_parts(h);
   for (uint32_t t = 0; t < tasks_.size(); ++t) count_task(snapshot, t);
   for (uint32_t t = 0; t < tasks_.size(); ++t) update_task(snapshot, t);
   update_flows(snapshot);
@@ -405,27 +404,28 @@ void ProgramView::fold_nested(const std::vector<uint32_t>& triggers_pkts) {
   for (uint32_t h = 0; h < heads_.size(); ++h) {
     if (program_.modules[h].share <= 0) continue;
     double pkts = 0;
-    for (const uint32_t b : heads_[h].before) pkts += program_.modules[b].share;
-    for (const uint32_t b : heads_[h].before) {
-      const double weight = program_.modules[b].share / pkts;
-      if (heads_[b].before.empty() && weight > 0) fold_into(h, b, weight, triggers_pkts[b]);
+    for (const Before& from : heads_[h].before) pkts += program_.modules[from.head].share;
+    for (Before& from : heads_[h].before) {
+      const double weight = program_.modules[from.head].share / pkts;
+      if (!heads_[from.head].before.empty() || !(weight > 0)) continue;
+      fold_into(h, from, weight, triggers_pkts[from.head]);
     }
   }
 }
 
-void ProgramView::fold_into(uint32_t h, uint32_t b, double weight, uint32_t trigger_pkts) {
+void ProgramView::fold_into(uint32_t h, Before& from, double weight, uint32_t trigger_pkts) {
   ProgramModule& module = program_.modules[h];
-  ProgramModule& before = program_.modules[b];
-  const double part = std::min(1.0, module.share / before.share);
+  ProgramModule& before = program_.modules[from.head];
+  const double part = from.part;
   const double alone = before.arriving_pkts;
   const double collected = trigger_pkts > 0 ? trigger_pkts : before.max_pkts;
   if (collected <= alone) return;
   Parts now;
   Parts without;
   Parts with;
-  now.add(1, std::max(1.0, heads_[b].executed_pkts), part);
-  without.add(1, alone, part);
-  with.add(1, collected, part);
+  now.add(1, std::max(1.0, heads_[from.head].executed_pkts), part, from.executed);
+  without.add(1, alone, part, from.alone);
+  with.add(1, collected, part, from.collected);
   const double least = std::max(1.0, without.like(now, arriving_now_[h]));
   const double most = std::max(least, with.like(now, arriving_now_[h]));
   const double saved_ns = heads_[h].cost_per_batch_ns * weight * (1 / least - 1 / most);
@@ -445,18 +445,19 @@ bool ProgramView::predict_arrivals(const std::vector<uint32_t>& triggers_pkts) {
     // How much the parts of upstream batches that come here will grow, weighted by packets. Parts
     // are known for random order and for round robin; the batches that arrive show where between
     // the two the traffic is.
-    Parts now;
-    Parts then;
-    for (const uint32_t b : heads_[h].before) {
-      const ProgramModule& before = program_.modules[b];
-      if (before.share <= 0) continue;
-      const double part = std::min(1.0, module.share / before.share);
-      const double weight = before.share * part;
-      const double batch = triggers_pkts[b] > 0 ? triggers_pkts[b] : before.arriving_pkts;
-      now.add(weight, std::max(1.0, heads_[b].executed_pkts), part);
-      then.add(weight, batch, part);
-    }
+    const Parts& now = heads_[h].now;
     if (now.by_chance <= 0) continue;
+    Parts then;
+    for (Before& from : heads_[h].before) {
+      if (from.part <= 0) continue;
+      const ProgramModule& before = program_.modules[from.head];
+      const uint32_t trigger_pkts = triggers_pkts[from.head];
+      if (trigger_pkts > 0) {
+        then.add(before.share * from.part, trigger_pkts, from.part, from.collected);
+      } else {
+        then.add(before.share * from.part, before.arriving_pkts, from.part, from.alone);
+      }
+    }
     const double predicted =
         std::clamp<double>(then.like(now, arriving_now_[h]), 1.0, model_.batch_limit_pkts);
     any |= std::abs(predicted - module.arriving_pkts) > kMoved * module.arriving_pkts;

@@ -65,16 +65,58 @@ class ProgramView {
   [[nodiscard]] bool is_input_full(const Snapshot& snapshot, uint32_t task) const;
 
  private:
+  struct Before;
   void fold_nested(const std::vector<uint32_t>& triggers_pkts);
-  void fold_into(uint32_t head, uint32_t before, double weight, uint32_t trigger_pkts);
+  void fold_into(uint32_t head, Before& from, double weight, uint32_t trigger_pkts);
   void unfold();
 
+  // What a batch sends into a branch, as last asked for: batches and shares rarely change within a
+  // step, and logarithms take time.
+  struct Part {
+    double batch_pkts = 0;
+    double share = 0;
+    double part_pkts = 0;
+
+    double of(double batch, double branch_share);
+  };
+  // A head whose batches, whole or in part, arrive at another one; parts of the batches that it
+  // ran, of those that reach it, and of those that it is to collect.
+  struct Before {
+    uint32_t head = 0;
+    double part = 0;  // of its packets; 0 if it has none
+    Part executed;
+    Part alone;
+    Part collected;
+  };
+  // Mean parts of batches that take a branch: flows in random order, or round robin.
+  struct Parts {
+    double by_chance = 0;
+    double in_turn = 0;
+    double weight = 0;
+
+    void add(double of, double batch_pkts, double share, Part& part) {
+      weight += of;
+      by_chance += of * part.of(batch_pkts, share);
+      in_turn += of * std::max(1.0, batch_pkts * share);
+    }
+    // These parts, in traffic in which the parts `others` were measured to be measured_pkts.
+    [[nodiscard]] double like(const Parts& others, double measured_pkts) const {
+      const double chance = others.by_chance / others.weight;
+      const double turn = others.in_turn / others.weight;
+      if (measured_pkts >= chance || chance - turn <= 0.01 * chance) {
+        return measured_pkts * by_chance / others.by_chance;
+      }
+      const double order = std::clamp((chance - measured_pkts) / (chance - turn), 0.0, 1.0);
+      return (order * in_turn + (1 - order) * by_chance) / weight;
+    }
+  };
   struct Head {
     Smoothed share;
-    Smoothed arriving;             // at the triggers in force
-    std::vector<uint32_t> before;  // heads whose batches, whole or in part, arrive here
-    uint32_t max_pkts = 0;         // that the buffer may hold
-    double executed_pkts = 1;      // mean batch
+    Smoothed arriving;  // at the triggers in force
+    std::vector<Before> before;
+    Parts now;                 // of the batches before it, in the period
+    uint32_t max_pkts = 0;     // that the buffer may hold
+    double executed_pkts = 1;  // mean batch
     double batches = 0;
     double pkts = 0;
     double cost_per_batch_ns = 0;  // of the segment alone
@@ -106,6 +148,7 @@ class ProgramView {
   void aggregate(const Snapshot& snapshot, uint32_t head);
   void set_stair(const Snapshot& snapshot, uint32_t head);
   void update_head(const Snapshot& snapshot, uint32_t head);
+  void update_parts(uint32_t head);
   double variance_of_run(uint32_t task);
   void count_task(const Snapshot& snapshot, uint32_t task);
   void update_task(const Snapshot& snapshot, uint32_t task);

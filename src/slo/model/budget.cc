@@ -127,40 +127,37 @@ void evaluate_tasks(const Program& program, const std::vector<double>& triggers_
   }
 }
 
-void evaluate_flow(const Program& program, size_t f, Evaluation& out) {
-  const ProgramFlow& flow = program.flows[f];
+// What the first modules of a path, and its tasks, add to a flow's delay.
+struct PathSum {
   double turnaround_ns = 0;
   double services_ns = 0;
+  FillSum fills;
+};
+
+PathSum sum_of_tasks(const Program& program, const Evaluation& at, const ProgramFlow& flow) {
+  PathSum sum{.fills = {.mixes = program.mixes_fills, .sigmas = program.sigmas}};
   for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
-    turnaround_ns += out.turnaround_ns[program.flow_tasks[i]];
+    const uint32_t t = program.flow_tasks[i];
+    sum.turnaround_ns += at.turnaround_ns[t];
+    // Below saturation age limits cut late batches, so the oldest packet counts.
+    sum.fills.mixes &= program.tasks[t].is_saturated;
+    sum.fills.spread_ns += program.tasks[t].spread_scale * at.task_spread_ns[t];
   }
-  for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
-    services_ns += out.service_ns[program.flow_modules[i]];
+  sum.fills.variance = sum.fills.spread_ns * sum.fills.spread_ns;
+  return sum;
+}
+
+void add_modules(const Program& program, const Evaluation& at, uint32_t begin, uint32_t end,
+                 PathSum& sum) {
+  for (uint32_t i = begin; i < end; ++i) {
+    const uint32_t v = program.flow_modules[i];
+    sum.services_ns += at.service_ns[v];
+    sum.fills.sum_ns += at.fill_ns[v];
+    if (sum.fills.mixes) sum.fills.variance += at.fill_variance[v];
   }
-  const FillSum fills = fills_of(program, out, flow);
-  const double fills_ns = fills.delay_ns();
-  if (fills.sum_ns > 0) turnaround_ns = std::max(turnaround_ns, flow.holding_ns);
-  out.mixing_ns[f] = fills.sum_ns - fills_ns;
-  out.delay_ns[f] = fills_ns + services_ns + turnaround_ns;
 }
 
 }  // namespace
-
-FillSum fills_of(const Program& program, const Evaluation& at, const ProgramFlow& flow) {
-  FillSum fills{.mixes = program.mixes_fills, .sigmas = program.sigmas};
-  for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
-    const uint32_t t = program.flow_tasks[i];
-    // Below saturation age limits cut late batches, so the oldest packet counts.
-    fills.mixes &= program.tasks[t].is_saturated;
-    fills.spread_ns += program.tasks[t].spread_scale * at.task_spread_ns[t];
-  }
-  fills.variance = fills.spread_ns * fills.spread_ns;
-  for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
-    fills.sum_ns += at.fill_ns[program.flow_modules[i]];
-    fills.variance += at.fill_variance[program.flow_modules[i]];
-  }
-  return fills;
-}
 
 void evaluate(const Program& program, const std::vector<double>& triggers_pkts, Evaluation& out) {
   out.task_pkt_ns.resize(program.tasks.size());
@@ -172,6 +169,7 @@ void evaluate(const Program& program, const std::vector<double>& triggers_pkts, 
   out.batch_pkts.resize(program.modules.size());
   out.delay_ns.resize(program.flows.size());
   out.mixing_ns.resize(program.flows.size());
+  out.fills.resize(program.flows.size());
   out.firing_variance.resize(program.modules.size());
   out.fill_variance.resize(program.modules.size());
   evaluate_tasks(program, triggers_pkts, out);
@@ -182,13 +180,57 @@ void evaluate(const Program& program, const std::vector<double>& triggers_pkts, 
     if (!is_holding(module, triggers_pkts[v])) continue;
     out.fill_ns[v] = fill_ns(program, module, triggers_pkts[v],
                              rate_of(program, module, out.task_pkt_ns[module.task]));
+    if (!program.mixes_fills || !program.tasks[module.task].is_saturated) continue;
     out.fill_variance[v] = FillSum::variance_of(out.fill_ns[v], triggers_pkts[v]);
   }
   evaluate_delays(program, out);
 }
 
+namespace {
+
+// How many modules two paths have in common at their start, if they pass the same tasks.
+uint32_t shared_modules(const Program& program, const ProgramFlow& a, const ProgramFlow& b) {
+  const auto tasks = program.flow_tasks.begin();
+  const auto modules = program.flow_modules.begin();
+  if (!std::equal(tasks + a.tasks_begin, tasks + a.tasks_end, tasks + b.tasks_begin,
+                  tasks + b.tasks_end)) {
+    return 0;
+  }
+  const auto ends = std::mismatch(modules + a.modules_begin, modules + a.modules_end,
+                                  modules + b.modules_begin, modules + b.modules_end);
+  return static_cast<uint32_t>(ends.first - modules) - a.modules_begin;
+}
+
+}  // namespace
+
+void share_paths(Program& program) {
+  for (size_t f = 1; f < program.flows.size(); ++f) {
+    program.flows[f].shared_modules =
+        shared_modules(program, program.flows[f - 1], program.flows[f]);
+  }
+}
+
 void evaluate_delays(const Program& program, Evaluation& out) {
-  for (size_t f = 0; f < program.flows.size(); ++f) evaluate_flow(program, f, out);
+  PathSum shared;         // of the first modules, as far as the next flow shares them
+  uint32_t n_summed = 0;  // modules in it
+  for (size_t f = 0; f < program.flows.size(); ++f) {
+    const ProgramFlow& flow = program.flows[f];
+    const uint32_t n_next = f + 1 < program.flows.size() ? program.flows[f + 1].shared_modules : 0;
+    if (flow.shared_modules == 0 || flow.shared_modules < n_summed) {
+      shared = sum_of_tasks(program, out, flow);
+      n_summed = 0;
+    }
+    const uint32_t until = std::max(n_summed, n_next);
+    add_modules(program, out, flow.modules_begin + n_summed, flow.modules_begin + until, shared);
+    n_summed = until;
+    PathSum sum = shared;
+    add_modules(program, out, flow.modules_begin + until, flow.modules_end, sum);
+    const double fills_ns = sum.fills.delay_ns();
+    if (sum.fills.sum_ns > 0) sum.turnaround_ns = std::max(sum.turnaround_ns, flow.holding_ns);
+    out.fills[f] = sum.fills;
+    out.mixing_ns[f] = sum.fills.sum_ns - fills_ns;
+    out.delay_ns[f] = fills_ns + sum.services_ns + sum.turnaround_ns;
+  }
 }
 
 void slopes_at(const Program& program, const Evaluation& at, Slopes& out) {

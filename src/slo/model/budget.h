@@ -83,6 +83,9 @@ struct ProgramFlow {
   uint32_t modules_end = 0;
   uint32_t tasks_begin = 0;  // into Program::flow_tasks
   uint32_t tasks_end = 0;
+  // This many modules at the start of its path, and all of its tasks, are those of the flow before
+  // it: their sums are taken over from there. 0 is always right.
+  uint32_t shared_modules = 0;
 };
 
 struct Program {
@@ -104,6 +107,35 @@ struct Program {
   std::vector<uint32_t> flow_tasks;
 };
 
+// What the fills on a flow's path add to the percentile of its delay.
+struct FillSum {
+  bool mixes = false;    // false: fills are simply added
+  double sigmas = 0;     // Program::sigmas
+  double spread_ns = 0;  // of the flow's turnaround
+  double sum_ns = 0;
+  double variance = 0;  // including the turnaround's
+
+  [[nodiscard]] double delay_ns() const {
+    // A packet's place in a batch is uniform, so on average it waits for half of the fill.
+    if (!mixes || sum_ns <= 0) return sum_ns;
+    const double over_ns = std::sqrt(std::max(0.0, variance)) - spread_ns;
+    return std::min(sum_ns, sum_ns / 2 + sigmas * std::max(0.0, over_ns));
+  }
+  // Adds the fill of a batch of this size, or removes it with sign -1.
+  void add(double fill_ns, double trigger_pkts, double sign = 1) {
+    if (fill_ns <= 0) return;
+    sum_ns += sign * fill_ns;
+    variance += sign * variance_of(fill_ns, trigger_pkts);
+  }
+  // Variance from the packet's place in its batch and from irregular arrivals.
+  [[nodiscard]] static double variance_of(double fill_ns, double trigger_pkts) {
+    return fill_ns * fill_ns * (1.0 / 12 + 0.5 / trigger_pkts);
+  }
+};
+
+// Sets ProgramFlow::shared_modules of all flows: branches behind one path sum it up only once.
+void share_paths(Program& program);
+
 // The model at one vector of triggers.
 struct Evaluation {
   double load = 0;                     // objective: busy share, summed over tasks
@@ -116,6 +148,7 @@ struct Evaluation {
   // by module: services that follow a firing, up to the next buffers
   std::vector<double> with_next_ns;
   std::vector<double> delay_ns;   // by flow
+  std::vector<FillSum> fills;     // by flow
   std::vector<double> mixing_ns;  // by flow: how much less than their sum the fills add
   // by module: variance of the number of its firings, per packet polled
   std::vector<double> firing_variance;
@@ -170,33 +203,6 @@ void mark_worth(const ProgramModule& module, Stair& stair);
   return program.fill_share * (module.arriving_pkts - module.sure_pkts) / rate_pkts_per_ns;
 }
 
-// What the fills on a flow's path add to the percentile of its delay.
-struct FillSum {
-  bool mixes = false;    // false: fills are simply added
-  double sigmas = 0;     // Program::sigmas
-  double spread_ns = 0;  // of the flow's turnaround
-  double sum_ns = 0;
-  double variance = 0;  // including the turnaround's
-
-  [[nodiscard]] double delay_ns() const {
-    // A packet's place in a batch is uniform, so on average it waits for half of the fill.
-    if (!mixes || sum_ns <= 0) return sum_ns;
-    const double over_ns = std::sqrt(std::max(0.0, variance)) - spread_ns;
-    return std::min(sum_ns, sum_ns / 2 + sigmas * std::max(0.0, over_ns));
-  }
-  // Adds the fill of a batch of this size, or removes it with sign -1.
-  void add(double fill_ns, double trigger_pkts, double sign = 1) {
-    if (fill_ns <= 0) return;
-    sum_ns += sign * fill_ns;
-    variance += sign * variance_of(fill_ns, trigger_pkts);
-  }
-  // Variance from the packet's place in its batch and from irregular arrivals.
-  [[nodiscard]] static double variance_of(double fill_ns, double trigger_pkts) {
-    return fill_ns * fill_ns * (1.0 / 12 + 0.5 / trigger_pkts);
-  }
-};
-[[nodiscard]] FillSum fills_of(const Program& program, const Evaluation& at,
-                               const ProgramFlow& flow);
 // Allocates only if `out` was never used for a program this large.
 void evaluate(const Program& program, const std::vector<double>& triggers_pkts, Evaluation& out);
 // Updates only the flows' part, when nothing but holding_ns has changed since evaluate().

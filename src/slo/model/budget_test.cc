@@ -46,6 +46,35 @@ TEST(Budget, SlopesAreFiniteDifferences) {
   }
 }
 
+// Flows that take sums over from the flow before them have the same delays, bit by bit.
+TEST(Budget, SharedPathsAreSummedOnce) {
+  Rng rng(12);
+  for (const bool is_saturated : {false, true}) {
+    Program program = grouped_program(rng, is_saturated);
+    program.mixes_fills = true;
+    // Longer and shorter than the path before them, the same, and none in common.
+    add_flow(program, 1e5, {9, 10, 1});
+    add_flow(program, 1e5, {9, 10, 2});
+    add_flow(program, 1e5, {9});
+    add_flow(program, 1e5, {9});
+    add_flow(program, 1e5, {18, 9, 10});
+    std::vector<double> q;
+    for (size_t v = 0; v < program.modules.size(); ++v) q.push_back(rng.below(2) * 20.0);
+    Evaluation alone;
+    evaluate(program, q, alone);
+    share_paths(program);
+    EXPECT_EQ(program.flows[0].shared_modules, 0);
+    EXPECT_EQ(program.flows[1].shared_modules, 1);
+    EXPECT_EQ(program.flows[8].shared_modules, 0);
+    EXPECT_EQ(program.flows[65].shared_modules, 2);
+    EXPECT_EQ(program.flows[66].shared_modules, 1);
+    Evaluation shared;
+    evaluate(program, q, shared);
+    EXPECT_EQ(alone.delay_ns, shared.delay_ns);
+    EXPECT_EQ(alone.mixing_ns, shared.mixing_ns);
+  }
+}
+
 TEST(Budget, RateAtSaturationIsTheInverseOfWorkPerPacket) {
   Program program{.hold_ns = 0, .sigmas = 0};
   program.tasks = {{.rate_pkts_per_ns = 1,

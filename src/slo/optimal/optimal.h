@@ -87,6 +87,7 @@ class Optimal final : public Controller {
   void close_loop();
   [[nodiscard]] double cost_of(const Evaluation& at) const;
   [[nodiscard]] double full_rate();
+  [[nodiscard]] double best_rate();
   [[nodiscard]] bool carries() const;
   [[nodiscard]] double may_take_ns(uint32_t flow) const;
   [[nodiscard]] double lateness() const;

@@ -103,6 +103,18 @@ double Optimal::full_rate() {
   return 1 / std::max(1e-9, bottleneck_ns(joint_, trial_));
 }
 
+// The highest rate for the batches that arrive now, whatever is late: full batches where they pay.
+double Optimal::best_rate() {
+  const Program& program = view_.program();
+  as_real_.clear();
+  for (const ProgramModule& module : program.modules) {
+    const bool pays = gain_of_holding_ns(program, module, module.max_pkts) > 0;
+    as_real_.push_back(module.max_pkts > 0 && pays ? module.max_pkts : 0);
+  }
+  evaluate(program, as_real_, trial_);
+  return 1 / std::max(1e-9, bottleneck_ns(joint_, trial_));
+}
+
 // Starts from the last solution.
 void Optimal::solve_with(Search& search, double rate_pkts_per_ns) {
   Program& program = view_.program();
@@ -263,11 +275,12 @@ void Optimal::solve() {
   const std::vector<uint32_t> mine_chosen = chosen_;
   const double mine_late = lateness();
   const double least_pps = kWorthAnother * mine.rate_pkts_per_ns * (1 - rings_.waste(mine_credit));
+  const bool was_met = mine_late <= kAlmost;
+  if (was_met && best_rate() * (1 - rings_.waste(other)) <= least_pps) return;
   plan(other);
   const double late = lateness();
   const bool is_faster = found_.rate_pkts_per_ns * (1 - rings_.waste(other)) > least_pps;
   const bool is_met = late <= kAlmost;
-  const bool was_met = mine_late <= kAlmost;
   if (is_met && (!was_met || is_faster)) return;
   if (!is_met && !was_met && kWorthAnother * late < mine_late) return;
   rings_.set_credit(mine_credit);

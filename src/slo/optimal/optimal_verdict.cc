@@ -41,8 +41,9 @@ double Optimal::feedback() const {
 // model's budget, which is off by the flow's ratio.
 double Optimal::pps_per_us(uint32_t f, double feedback) const {
   const double price = found_.solution.prices[f];
+  if (price <= 0) return 0;
   const double busiest_ns = bottleneck_ns(joint_, at_);
-  if (price <= 0 || busiest_ns <= 0) return 0;
+  if (busiest_ns <= 0) return 0;
   const double load = std::max(1e-9, at_.load);
   const double gain = price / load / std::max(0.05, 1 - feedback / load);
   return gain / busiest_ns * 1e9 * 1e3 / flows_[f].delay.ratio();

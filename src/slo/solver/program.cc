@@ -41,6 +41,15 @@ void Solver::prepare(const Program& program) {
       root[std::max(mine, other)] = std::min(mine, other);
     }
   }
+  first_modules_.clear();
+  first_modules_begin_.assign(1, 0);
+  for (uint32_t f = 0; f < n_flows; ++f) {
+    for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
+      const uint32_t v = program.flow_modules[i];
+      if (module_flows_[module_flows_begin_[v]] == f) first_modules_.push_back(v);
+    }
+    first_modules_begin_.push_back(static_cast<uint32_t>(first_modules_.size()));
+  }
   groups_.clear();
   group_flows_.clear();
   for (uint32_t f = 0; f < n_flows; ++f) {
@@ -64,8 +73,14 @@ void Solver::prepare(const Program& program) {
     by_task->assign(program.tasks.size(), 0);
   }
   held_by_.assign(n_flows, 0);
+  held_.assign(n, {});
+  free_modules_.reserve(program.flow_modules.size());
+  free_paths_begin_.assign(n_flows + 1, 0);
+  least_of_set_.resize(2 * n_flows);
   task_room_ns_.assign(program.tasks.size(), 0);
+  turnaround_prices_.assign(program.tasks.size(), {});
   raises_.assign(n, {});
+  needs_.assign(n, {});
   fills_.assign(n_flows, {});
   active_.reserve(std::max(n, n_flows));
   prepare_sets(program);
@@ -135,14 +150,11 @@ double Solver::room_of(const Program& program, uint32_t f, double& min_ns) const
   }
   for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
     const uint32_t v = program.flow_modules[i];
-    const ProgramModule& module = program.modules[v];
-    room_ns -= module.cost_per_batch_ns + module.cost_per_pkt_ns * module.arriving_pkts;
+    room_ns -= needs_[v].bypassed_ns;
     if (is_free_[v] == 0) continue;
     may_hold = true;
-    const double slope_ns = slopes_.delay_slope[v] * module.arriving_pkts;
-    room_ns += slope_ns -
-               min_fill_ns(program, module, rate_of(program, module, at_.task_pkt_ns[module.task]));
-    min_ns += slope_ns;
+    room_ns += needs_[v].slope_ns - needs_[v].first_ns;
+    min_ns += needs_[v].slope_ns;
   }
   return room_ns - (may_hold ? std::max(turnaround_ns, flow.holding_ns) : turnaround_ns);
 }
@@ -155,12 +167,8 @@ bool Solver::bypass_dearest(const Program& program, uint32_t f) {
   uint32_t dearest = 0;
   for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
     const uint32_t v = program.flow_modules[i];
-    const ProgramModule& module = program.modules[v];
-    if (is_free_[v] == 0) continue;
-    const double delay_ns =
-        min_fill_ns(program, module, rate_of(program, module, at_.task_pkt_ns[module.task]));
-    if (delay_ns <= max_ns) continue;
-    max_ns = delay_ns;
+    if (is_free_[v] == 0 || needs_[v].first_ns <= max_ns) continue;
+    max_ns = needs_[v].first_ns;
     dearest = v;
   }
   if (max_ns < 0 || (max_ns == 0 && flow.holding_ns == 0)) return false;
@@ -168,7 +176,20 @@ bool Solver::bypass_dearest(const Program& program, uint32_t f) {
   return true;
 }
 
+// What each module takes of the budgets of its flows at the least.
+void Solver::set_needs(const Program& program) {
+  for (size_t v = 0; v < program.modules.size(); ++v) {
+    const ProgramModule& module = program.modules[v];
+    const double rate = rate_of(program, module, at_.task_pkt_ns[module.task]);
+    needs_[v] = {
+        .bypassed_ns = module.cost_per_batch_ns + module.cost_per_pkt_ns * module.arriving_pkts,
+        .slope_ns = slopes_.delay_slope[v] * module.arriving_pkts,
+        .first_ns = min_fill_ns(program, module, rate)};
+  }
+}
+
 void Solver::set_budgets(const Program& program) {
+  set_needs(program);
   any_short_ = false;
   for (uint32_t f = 0; f < program.flows.size(); ++f) {
     is_short_[f] = 0;
@@ -208,18 +229,19 @@ bool Solver::penalties_are_final(const Program& program) const {
 // The price of a task's turnaround is the sum of its flows' budget prices. True when it changes by
 // no more than counts beside the load.
 bool Solver::update_emphasis(const Program& program) {
+  std::ranges::fill(turnaround_prices_, TurnaroundPrice{});
+  for (size_t f = 0; f < program.flows.size(); ++f) {
+    const ProgramFlow& flow = program.flows[f];
+    if (price_[f] == 0 && penalty_[f] == 0) continue;
+    for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
+      TurnaroundPrice& of_task = turnaround_prices_[program.flow_tasks[i]];
+      of_task.sum += price_[f];
+      of_task.is_penalised |= penalty_[f] > 0;
+    }
+  }
   bool is_steady = true;
   for (size_t t = 0; t < program.tasks.size(); ++t) {
-    double sum = 0;
-    bool is_penalised = false;
-    for (size_t f = 0; f < program.flows.size(); ++f) {
-      const ProgramFlow& flow = program.flows[f];
-      for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
-        if (program.flow_tasks[i] != t) continue;
-        sum += price_[f];
-        is_penalised |= penalty_[f] > 0;
-      }
-    }
+    const auto [sum, is_penalised] = turnaround_prices_[t];
     // Turnaround over load, both per batch: the same for all modules except for their spread.
     const ProgramTask& task = program.tasks[t];
     const double waited = task.runs_waited * task.run_pkts / task.rate_pkts_per_ns;
@@ -344,7 +366,8 @@ void Solver::solve_round(const Program& program) {
 }
 
 void Solver::finish(const Program& program) {
-  evaluate(program, triggers_, solution_.model);
+  evaluate_triggers(program);
+  solution_.model = trial_;
   for (size_t v = 0; v < triggers_.size(); ++v) {
     solution_.triggers_pkts[v] = static_cast<uint32_t>(triggers_[v]);
   }
@@ -375,6 +398,7 @@ void Solver::settle_infeasible(const Program& program) {
 void Solver::start(const Program& program) {
   solution_.triggers_pkts.assign(program.modules.size(), 0);
   solution_.relaxations = 0;
+  tried_.clear();
   std::ranges::fill(is_out_, uint8_t{0});
   std::ranges::fill(is_pinned_, uint8_t{0});
   std::ranges::fill(penalty_, 0.0);

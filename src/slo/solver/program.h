@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "slo/model/budget.h"
@@ -67,6 +68,7 @@ class Solver {
   void set_weights(const Program& program);
   void set_penalties(const Program& program);
   [[nodiscard]] bool penalties_are_final(const Program& program) const;
+  void set_needs(const Program& program);
   void set_budgets(const Program& program);
   double room_of(const Program& program, uint32_t flow, double& min_ns) const;
   bool bypass_dearest(const Program& program, uint32_t flow);
@@ -79,22 +81,29 @@ class Solver {
 
   // program_dual.cc
   void solve_dual(const Program& program);
-  void set_implied(const Program& program, const Group& group);
-  void solve_group(const Program& program, const Group& group);
-  double step_price(const Program& program, uint32_t flow);
-  [[nodiscard]] double used_ns(const Program& program, uint32_t flow, double price_change,
-                               double& slope) const;
-  [[nodiscard]] double size_at(uint32_t module, double price) const;
-  void add_price(const Program& program, uint32_t flow, double change);
-  [[nodiscard]] double dual_value(const Program& program, const Group& group) const;
+  void set_implied(const Group& group);
+  void solve_group(const Group& group);
+  double step_price(uint32_t flow);
+  struct Held;
+  [[nodiscard]] const Held& held_at(uint32_t module, double price);
+  void set_free_paths(const Program& program);
+  // The modules on the flow's path that may hold.
+  [[nodiscard]] std::span<const uint32_t> free_path(uint32_t flow) const {
+    return {free_modules_.data() + free_paths_begin_[flow],
+            free_modules_.data() + free_paths_begin_[flow + 1]};
+  }
+  [[nodiscard]] double used_ns(uint32_t flow, double price_change, double& slope);
+  void add_price(uint32_t flow, double change);
+  [[nodiscard]] uint32_t& least_with(uint64_t held_by);
+  [[nodiscard]] double dual_value(const Group& group);
 
   // program_newton.cc
   void prepare_sets(const Program& program);
-  [[nodiscard]] double entry_of(const Program& program, uint32_t module) const;
-  double set_entry(const Program& program, uint32_t set);
-  bool set_curvature(const Program& program);
+  [[nodiscard]] double entry_of(uint32_t module);
+  double set_entry(uint32_t set);
+  bool set_curvature();
   bool solve_by_sets();
-  bool newton(const Program& program, const Group& group);
+  bool newton(const Group& group);
 
   // program_integer.cc
   void round_down(const Program& program);
@@ -111,6 +120,7 @@ class Solver {
     double gain = 0;
     double turnaround_ns = 0;  // of every flow of the task
   };
+  void evaluate_triggers(const Program& program);
   void set_rooms(const Program& program);
   [[nodiscard]] double fill_increase_ns(const Program& program, uint32_t flow, uint32_t module,
                                         double to) const;
@@ -136,8 +146,10 @@ class Solver {
   bool improves(const Program& program, Score& best);
 
   // Which flows and modules belong together.
-  std::vector<uint32_t> module_flows_;        // flows through each module, module by module
-  std::vector<uint32_t> module_flows_begin_;  // size: modules + 1
+  std::vector<uint32_t> module_flows_;         // flows through each module, module by module
+  std::vector<uint32_t> module_flows_begin_;   // size: modules + 1
+  std::vector<uint32_t> first_modules_;        // modules of which the flow is the first, by flow
+  std::vector<uint32_t> first_modules_begin_;  // size: flows + 1
   std::vector<uint32_t> group_flows_;
   std::vector<Group> groups_;
 
@@ -153,14 +165,43 @@ class Solver {
   std::vector<double> own_price_;  // price of q, in addition to the flows' prices
   std::vector<double> room_ns_;    // by flow: limit on the sum of delay_slope * q
   std::vector<double> task_room_ns_;
-  std::vector<double> first_hold_ns_;  // by flow: room that its first held packet takes
-  std::vector<uint8_t> is_short_;      // by flow: over budget even with all its modules bypassed
-  std::vector<uint8_t> is_out_;        // by flow: not constrained
-  std::vector<uint8_t> is_implied_;    // by flow: within budget whenever some other flow is
-  std::vector<uint64_t> held_by_;      // by flow: hash of the set of its modules that may hold
-  std::vector<double> emphasis_;       // by task: price of its turnaround
-  std::vector<double> penalty_;        // by flow: price while it is short
-  std::vector<double> feedback_;       // by task: what prices save through shorter fills
+  // By module: its service while bypassed, what the slope of its delay says of its arriving batch,
+  // and the fill of the first packet held.
+  struct Need {
+    double bypassed_ns = 0;
+    double slope_ns = 0;
+    double first_ns = 0;
+  };
+  std::vector<Need> needs_;
+  struct TurnaroundPrice {
+    double sum = 0;
+    bool is_penalised = false;
+  };
+  std::vector<TurnaroundPrice> turnaround_prices_;  // by task
+  std::vector<double> first_hold_ns_;   // by flow: room that its first held packet takes
+  std::vector<uint8_t> is_short_;       // by flow: over budget even with all its modules bypassed
+  std::vector<uint8_t> is_out_;         // by flow: not constrained
+  std::vector<uint8_t> is_implied_;     // by flow: within budget whenever some other flow is
+  std::vector<uint64_t> held_by_;       // by flow: hash of the set of its modules that may hold
+  std::vector<uint32_t> free_modules_;  // by flow, those on its path
+  std::vector<uint32_t> free_paths_begin_;  // size: flows + 1
+  std::vector<uint32_t> least_of_set_;      // table of flows, by held_by_
+  // A module that may hold, in the relaxed problem, and where it is at the price last asked for.
+  struct Held {
+    double slope = 0;
+    double weight = 0;
+    double own_price = 0;
+    double least = 0;
+    double most = 0;
+    double price = 0;
+    double size = 0;
+    double used_ns = 0;  // of the budget of every flow through it
+    double entry = 0;    // how fast that falls with the price; 0 at a bound
+  };
+  std::vector<Held> held_;
+  std::vector<double> emphasis_;  // by task: price of its turnaround
+  std::vector<double> penalty_;   // by flow: price while it is short
+  std::vector<double> feedback_;  // by task: what prices save through shorter fills
   std::vector<double> penalty_feedback_;
   double price_unit_ = 1;
   double part_ = 0.5;  // step length towards the next iterate
@@ -208,7 +249,8 @@ class Solver {
   bool is_rescue_ = false;
 
   Evaluation at_;
-  Evaluation trial_;
+  Evaluation trial_;           // at tried_
+  std::vector<double> tried_;  // triggers
   Slopes slopes_;
   Solution solution_;
 };

@@ -4,7 +4,7 @@
 // and by Newton steps on the dual of the group where flows share modules.
 #include <algorithm>
 #include <cmath>
-#include <tuple>
+#include <utility>
 
 #include "slo/solver/program.h"
 #include "slo/solver/set_hash.h"
@@ -15,60 +15,66 @@ constexpr double kTight = 1e-5;      // of the room: counts as exactly within th
 constexpr uint32_t kMaxSteps = 60;   // for one price
 constexpr uint32_t kMaxSweeps = 60;  // over a group
 constexpr double kSteady = 1e-3;     // relative change of prices in a sweep
+constexpr uint32_t kNoFlow = ~0U;
 }  // namespace
 
-double Solver::size_at(uint32_t v, double price) const {
-  const double per_pkt = slopes_.delay_slope[v] * price + own_price_[v];
-  return per_pkt > 0 ? std::sqrt(weight_[v] / per_pkt) : kNoBudgetNs;
+// Where the module is at a price. It is asked several times at one price, by each of its flows.
+const Solver::Held& Solver::held_at(uint32_t v, double price) {
+  Held& held = held_[v];
+  if (held.price == price) return held;
+  const double k = held.slope;
+  const double per_pkt = k * price + held.own_price;
+  const double q = per_pkt > 0 ? std::sqrt(held.weight / per_pkt) : kNoBudgetNs;
+  held.price = price;
+  held.size = std::clamp(q, held.least, held.most);
+  held.used_ns = k * held.size;
+  const bool is_inside = q > held.least && q < held.most;
+  held.entry = is_inside ? k * k * q * q * q / (2 * held.weight) : 0;
+  return held;
 }
 
 // The room that the flow's modules use at its price + price_change, and its derivative.
-double Solver::used_ns(const Program& program, uint32_t f, double price_change,
-                       double& slope) const {
+double Solver::used_ns(uint32_t f, double price_change, double& slope) {
   double used = 0;
   slope = 0;
-  for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
-    const uint32_t v = program.flow_modules[i];
-    if (is_free_[v] == 0) continue;
-    const ProgramModule& module = program.modules[v];
-    const double k = slopes_.delay_slope[v];
-    const double q = size_at(v, std::max(0.0, module_price_[v] + price_change));
-    used += k * std::clamp<double>(q, module.arriving_pkts, module.max_pkts);
-    if (q > module.arriving_pkts && q < module.max_pkts) {
-      slope -= k * k * q * q * q / (2 * weight_[v]);
-    }
+  for (const uint32_t v : free_path(f)) {
+    const Held& held = held_at(v, std::max(0.0, module_price_[v] + price_change));
+    used += held.used_ns;
+    slope -= held.entry;
   }
   return used;
 }
 
-void Solver::add_price(const Program& program, uint32_t f, double change) {
+void Solver::add_price(uint32_t f, double change) {
+  if (change == 0) return;
   price_[f] += change;
-  for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
-    module_price_[program.flow_modules[i]] += change;
-  }
+  for (const uint32_t v : free_path(f)) module_price_[v] += change;
 }
 
 // The price at which the flow just keeps its budget, with the other prices fixed: the root of a
 // convex decreasing function, by Newton within a bracket. Returns the relative change of the price.
-double Solver::step_price(const Program& program, uint32_t f) {
+double Solver::step_price(uint32_t f) {
   const double old = price_[f];
   double slope = 0;
   double low = 0;  // a price at which too much is used
   double high = 0;
-  if (room_ns_[f] == kNoBudgetNs || used_ns(program, f, -old, slope) <= room_ns_[f]) {
-    add_price(program, f, -old);
+  const auto fits = [&](double miss_ns) {
+    return std::abs(miss_ns) <= kTight * std::abs(room_ns_[f]);
+  };
+  // After a Newton step the prices of most flows are right.
+  if (old > 0 && fits(used_ns(f, 0, slope) - room_ns_[f])) return 0;
+  if (room_ns_[f] == kNoBudgetNs || used_ns(f, -old, slope) <= room_ns_[f]) {
+    add_price(f, -old);
     return old > 0 ? 1 : 0;
   }
-  for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
-    const uint32_t v = program.flow_modules[i];
-    if (is_free_[v] == 0) continue;
-    const double a = program.modules[v].arriving_pkts;
-    high = std::max(high, weight_[v] / (slopes_.delay_slope[v] * a * a));
+  for (const uint32_t v : free_path(f)) {
+    const Held& held = held_[v];
+    high = std::max(high, held.weight / (held.slope * held.least * held.least));
   }
   double price = old > 0 && old < high ? old : high / 64;
   for (uint32_t i = 0; i < kMaxSteps; ++i) {
-    const double miss_ns = used_ns(program, f, price - old, slope) - room_ns_[f];
-    if (std::abs(miss_ns) <= kTight * std::abs(room_ns_[f])) break;
+    const double miss_ns = used_ns(f, price - old, slope) - room_ns_[f];
+    if (fits(miss_ns)) break;
     (miss_ns > 0 ? low : high) = price;
     if (high - low <= 1e-12 * high) break;
     // In 1 / sqrt(price) the function is a straight line while no trigger is at a bound and no
@@ -79,23 +85,21 @@ double Solver::step_price(const Program& program, uint32_t f) {
     if (!(next > low && next < high)) next = low > 0 ? std::sqrt(low * high) : high / 256;
     price = next;
   }
-  add_price(program, f, price - old);
+  add_price(f, price - old);
   return std::abs(price - old) / std::max(price, old);
 }
 
-double Solver::dual_value(const Program& program, const Group& group) const {
+double Solver::dual_value(const Group& group) {
   double value = 0;
   for (uint32_t i = group.begin; i < group.end; ++i) {
     const uint32_t f = group_flows_[i];
     if (room_ns_[f] != kNoBudgetNs) value -= price_[f] * room_ns_[f];
-    for (uint32_t j = program.flows[f].modules_begin; j < program.flows[f].modules_end; ++j) {
-      const uint32_t v = program.flow_modules[j];
-      if (is_free_[v] == 0 || module_flows_[module_flows_begin_[v]] != f) continue;
-      const ProgramModule& module = program.modules[v];
-      const double per_pkt = slopes_.delay_slope[v] * module_price_[v] + own_price_[v];
-      const double q =
-          std::clamp<double>(size_at(v, module_price_[v]), module.arriving_pkts, module.max_pkts);
-      value += weight_[v] / q + per_pkt * q;
+    for (uint32_t j = first_modules_begin_[f]; j < first_modules_begin_[f + 1]; ++j) {
+      const uint32_t v = first_modules_[j];
+      if (is_free_[v] == 0) continue;
+      const Held& held = held_at(v, module_price_[v]);
+      const double per_pkt = held.slope * held.price + held.own_price;
+      value += held.weight / held.size + per_pkt * held.size;
     }
   }
   return value;
@@ -103,67 +107,90 @@ double Solver::dual_value(const Program& program, const Group& group) const {
 
 // Of flows that the same modules may hold, only the one with the least room counts: behind a buffer
 // that many flows share, they would otherwise take turns paying for it.
-void Solver::set_implied(const Program& program, const Group& group) {
-  active_.clear();
+void Solver::set_implied(const Group& group) {
+  std::ranges::fill(least_of_set_, kNoFlow);
   for (uint32_t i = group.begin; i < group.end; ++i) {
     const uint32_t f = group_flows_[i];
     is_implied_[f] = 0;
     if (is_short_[f] != 0 || room_ns_[f] == kNoBudgetNs) continue;
     held_by_[f] = 0;
-    for (uint32_t j = program.flows[f].modules_begin; j < program.flows[f].modules_end; ++j) {
-      const uint32_t v = program.flow_modules[j];
-      if (is_free_[v] != 0) held_by_[f] += mixed_bits(v + 1);
-    }
-    active_.push_back(f);
+    for (const uint32_t v : free_path(f)) held_by_[f] += mixed_bits(v + 1);
+    uint32_t& least = least_with(held_by_[f]);
+    uint32_t implied = f;
+    if (least == kNoFlow || room_ns_[f] < room_ns_[least]) implied = std::exchange(least, f);
+    if (implied != kNoFlow) is_implied_[implied] = 1;
   }
-  std::ranges::sort(active_, {},
-                    [&](uint32_t f) { return std::tuple(held_by_[f], room_ns_[f], f); });
-  for (size_t i = 1; i < active_.size(); ++i) {
-    const uint32_t f = active_[i];
-    if (held_by_[f] != held_by_[active_[i - 1]]) continue;
-    is_implied_[f] = 1;
-    if (price_[f] > 0) add_price(program, f, -price_[f]);
+  for (uint32_t i = group.begin; i < group.end; ++i) {
+    const uint32_t f = group_flows_[i];
+    if (is_implied_[f] != 0) add_price(f, -price_[f]);
   }
 }
 
-void Solver::solve_group(const Program& program, const Group& group) {
+// The place of the flow with the least room of those held by this set of modules.
+uint32_t& Solver::least_with(uint64_t held_by) {
+  size_t at = held_by % least_of_set_.size();
+  while (least_of_set_[at] != kNoFlow && held_by_[least_of_set_[at]] != held_by) {
+    at = at + 1 < least_of_set_.size() ? at + 1 : 0;
+  }
+  return least_of_set_[at];
+}
+
+void Solver::solve_group(const Group& group) {
   uint32_t flows = group.end - group.begin;
   if (flows > 1) {
-    set_implied(program, group);
+    set_implied(group);
     for (uint32_t i = group.begin; i < group.end; ++i) flows -= is_implied_[group_flows_[i]];
   }
   const bool is_single = flows == 1;
-  if (!is_single) newton(program, group);  // from the prices of the last problem
+  if (!is_single) newton(group);  // from the prices of the last problem
   for (uint32_t sweep = 0; sweep < kMaxSweeps; ++sweep) {
     double change = 0;
     for (uint32_t i = group.begin; i < group.end; ++i) {
       const uint32_t f = group_flows_[i];
       if (is_short_[f] != 0 || is_implied_[f] != 0) continue;
-      change = std::max(change, step_price(program, f));
+      change = std::max(change, step_price(f));
     }
     if (is_single || change < kSteady) return;
-    newton(program, group);
+    newton(group);
   }
+}
+
+void Solver::set_free_paths(const Program& program) {
+  free_modules_.clear();
+  for (size_t f = 0; f < program.flows.size(); ++f) {
+    free_paths_begin_[f] = static_cast<uint32_t>(free_modules_.size());
+    for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
+      const uint32_t v = program.flow_modules[i];
+      if (is_free_[v] != 0) free_modules_.push_back(v);
+    }
+  }
+  free_paths_begin_[program.flows.size()] = static_cast<uint32_t>(free_modules_.size());
 }
 
 // Sizes follow from prices; the price of a short flow is given.
 void Solver::solve_dual(const Program& program) {
-  std::ranges::fill(module_price_, 0.0);
+  constexpr double kNoPrice = -1;
+  for (uint32_t v = 0; v < size_.size(); ++v) {
+    const ProgramModule& module = program.modules[v];
+    module_price_[v] = 0;
+    held_[v] = {.slope = slopes_.delay_slope[v],
+                .weight = weight_[v],
+                .own_price = own_price_[v],
+                .least = module.arriving_pkts,
+                .most = static_cast<double>(module.max_pkts),
+                .price = kNoPrice};
+  }
+  set_free_paths(program);
   for (uint32_t f = 0; f < program.flows.size(); ++f) {
     if (room_ns_[f] == kNoBudgetNs) price_[f] = 0;
     if (is_short_[f] != 0) price_[f] = penalty_[f] * price_unit_;
-    add_price(program, f, 0.0);
-    for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
-      module_price_[program.flow_modules[i]] += price_[f];
-    }
+    if (price_[f] == 0) continue;
+    for (const uint32_t v : free_path(f)) module_price_[v] += price_[f];
   }
-  for (const Group& group : groups_) solve_group(program, group);
+  for (const Group& group : groups_) solve_group(group);
   for (uint32_t v = 0; v < size_.size(); ++v) {
-    const ProgramModule& module = program.modules[v];
-    size_[v] = module.arriving_pkts;
-    if (is_free_[v] == 0) continue;
-    size_[v] = std::clamp<double>(size_at(v, std::max(0.0, module_price_[v])), module.arriving_pkts,
-                                  module.max_pkts);
+    const bool is_free = is_free_[v] != 0;
+    size_[v] = is_free ? held_at(v, std::max(0.0, module_price_[v])).size : held_[v].least;
   }
 }
 

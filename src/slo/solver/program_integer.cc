@@ -136,8 +136,15 @@ void Solver::restore_point() {
   any_short_ = std::ranges::find(is_short_, uint8_t{1}) != is_short_.end();
 }
 
-bool Solver::fits(const Program& program) {
+// Sets trial_ to the model at triggers_; often it is already, as few triggers move after rounding.
+void Solver::evaluate_triggers(const Program& program) {
+  if (tried_ == triggers_) return;
   evaluate(program, triggers_, trial_);
+  tried_ = triggers_;
+}
+
+bool Solver::fits(const Program& program) {
+  evaluate_triggers(program);
   for (size_t f = 0; f < program.flows.size(); ++f) {
     const double budget_ns = program.flows[f].budget_ns;
     if (is_out_[f] == 0 && trial_.delay_ns[f] > budget_ns * (1 + kBudgetSlack)) return false;
@@ -147,22 +154,20 @@ bool Solver::fits(const Program& program) {
 
 // Room left in the budgets at triggers_, by flow and, for turnaround, by task.
 void Solver::set_rooms(const Program& program) {
-  evaluate(program, triggers_, at_);
+  evaluate_triggers(program);
+  at_ = trial_;
   slopes_at(program, at_, slopes_);
+  fills_ = at_.fills;
   std::ranges::fill(task_room_ns_, kNoBudgetNs);
   for (size_t f = 0; f < program.flows.size(); ++f) {
     const ProgramFlow& flow = program.flows[f];
     room_ns_[f] = is_out_[f] == 0 ? flow.budget_ns - at_.delay_ns[f] : kNoBudgetNs;
     double turnaround_ns = 0;
-    bool is_held = false;
-    for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
-      is_held |= at_.fill_ns[program.flow_modules[i]] > 0;
-    }
     for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
       turnaround_ns += at_.turnaround_ns[program.flow_tasks[i]];
     }
+    const bool is_held = fills_[f].sum_ns > 0;
     first_hold_ns_[f] = is_held ? 0 : std::max(0.0, flow.holding_ns - turnaround_ns);
-    fills_[f] = program.mixes_fills ? fills_of(program, at_, flow) : FillSum{};
     for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
       double& room_ns = task_room_ns_[program.flow_tasks[i]];
       room_ns = std::min(room_ns, room_ns_[f]);

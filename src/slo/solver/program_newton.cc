@@ -76,21 +76,17 @@ void Solver::prepare_sets(const Program& program) {
 }
 
 // Decrease of the budget used per unit of price, of a module whose size is within its bounds.
-double Solver::entry_of(const Program& program, uint32_t v) const {
-  const ProgramModule& module = program.modules[v];
-  const double q = is_free_[v] != 0 ? size_at(v, module_price_[v]) : 0;
-  if (!(q > module.arriving_pkts && q < module.max_pkts)) return 0;
-  const double k = slopes_.delay_slope[v];
-  return k * k * q * q * q / (2 * weight_[v]);
+double Solver::entry_of(uint32_t v) {
+  return is_free_[v] != 0 ? held_at(v, module_price_[v]).entry : 0;
 }
 
-double Solver::set_entry(const Program& program, uint32_t s) {
+double Solver::set_entry(uint32_t s) {
   Set& set = sets_[s];
   if (set.is_seen) return set.entry;
   set.is_seen = true;
   seen_sets_.push_back(s);
   set.entry = 0;
-  for (uint32_t i = set.begin; i < set.end; ++i) set.entry += entry_of(program, set_modules_[i]);
+  for (uint32_t i = set.begin; i < set.end; ++i) set.entry += entry_of(set_modules_[i]);
   set.row = static_cast<uint32_t>(ranks_.size());
   if (set.entry > 0) ranks_.push_back(0);
   return set.entry;
@@ -98,7 +94,7 @@ double Solver::set_entry(const Program& program, uint32_t s) {
 
 // step_ becomes the excess use of the budgets, own_entry_ the diagonal; sets get their ranks. False
 // when some price moves nothing.
-bool Solver::set_curvature(const Program& program) {
+bool Solver::set_curvature() {
   for (const uint32_t s : seen_sets_) sets_[s].is_seen = false;
   seen_sets_.clear();
   ranks_.clear();
@@ -106,15 +102,14 @@ bool Solver::set_curvature(const Program& program) {
   for (size_t r = 0; r < active_.size(); ++r) {
     const uint32_t f = active_[r];
     double slope = 0;
-    step_[r] = used_ns(program, f, 0, slope) - room_ns_[f];
+    step_[r] = used_ns(f, 0, slope) - room_ns_[f];
     double own = 0;
-    for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
-      const uint32_t v = program.flow_modules[i];
-      if (module_flows_begin_[v + 1] - module_flows_begin_[v] == 1) own += entry_of(program, v);
+    for (const uint32_t v : free_path(f)) {
+      if (module_flows_begin_[v + 1] - module_flows_begin_[v] == 1) own += entry_of(v);
     }
     double whole = own;
     for (uint32_t i = flow_sets_begin_[f]; i < flow_sets_begin_[f + 1]; ++i) {
-      whole += set_entry(program, flow_sets_[i]);
+      whole += set_entry(flow_sets_[i]);
     }
     if (!(whole > 0)) return false;
     own_entry_.push_back(own + kRidge * whole);
@@ -152,24 +147,24 @@ bool Solver::solve_by_sets() {
 }
 
 // One projected Newton step on the prices above zero; false when the dual did not grow.
-bool Solver::newton(const Program& program, const Group& group) {
+bool Solver::newton(const Group& group) {
   active_.clear();
   for (uint32_t i = group.begin; i < group.end; ++i) {
     if (price_[group_flows_[i]] > 0 && is_short_[group_flows_[i]] == 0)
       active_.push_back(group_flows_[i]);
   }
   const size_t n = active_.size();
-  if (n < 2 || !set_curvature(program) || !solve_by_sets()) return false;
-  const double before = dual_value(program, group);
+  if (n < 2 || !set_curvature() || !solve_by_sets()) return false;
+  const double before = dual_value(group);
   for (uint32_t halving = 0; halving < kMaxHalvings; ++halving) {
     for (size_t r = 0; r < n; ++r) {
       const double old = price_[active_[r]];
       own_entry_[r] = std::max(-old, step_[r]);  // from here on free: remembers how to step back
-      add_price(program, active_[r], own_entry_[r]);
+      add_price(active_[r], own_entry_[r]);
     }
-    if (dual_value(program, group) > before) return true;
+    if (dual_value(group) > before) return true;
     for (size_t r = 0; r < n; ++r) {
-      add_price(program, active_[r], -own_entry_[r]);
+      add_price(active_[r], -own_entry_[r]);
       step_[r] /= 2;
     }
   }

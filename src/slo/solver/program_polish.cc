@@ -21,7 +21,7 @@ constexpr double kSteps[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 256};
 // Compares by the sum by which flows miss their budgets, then by load. Flows that were given up
 // count only in a rescue.
 bool Solver::improves(const Program& program, Score& best) {
-  evaluate(program, triggers_, trial_);
+  evaluate_triggers(program);
   double excess_ns = 0;
   for (size_t f = 0; f < program.flows.size(); ++f) {
     if (is_out_[f] != 0 && !is_rescue_) continue;
