@@ -7,6 +7,7 @@
 #include <atomic>
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <type_traits>
 
@@ -42,9 +43,11 @@ class SpscRing {
   uint32_t enqueue(const Slot* from, uint32_t n) {
     return produce(n, [from](uint32_t i, Slot& slot) { slot = from[i]; });
   }
-  [[nodiscard]] uint32_t free_slots() {
-    seen_head_ = head_.load(std::memory_order_acquire);
-    return room(tail_.load(std::memory_order_relaxed));
+  // Slots that were free when the consumer's index was last read: that is now, unless at least `enough` were.
+  [[nodiscard]] uint32_t free_slots(uint32_t enough = std::numeric_limits<uint32_t>::max()) {
+    const uint64_t tail = tail_.load(std::memory_order_relaxed);
+    if (room(tail) < enough) seen_head_ = head_.load(std::memory_order_acquire);
+    return room(tail);
   }
 
   // read(i, slot) for i in 0..k-1, where k = min(max, filled slots); returns k.

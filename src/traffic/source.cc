@@ -21,6 +21,7 @@ class Source final : public Module {
                 args.u64("seed")),
         burst_pkts_(args.u32("burst_pkts") != 0 ? args.u32("burst_pkts")
                                                 : args.env().batch_limit_pkts),
+        is_freed_elsewhere_(args.env().n_workers > 1),
         left_pkts_(args.u64("limit_pkts") != 0 ? args.u64("limit_pkts") : ~0ULL),
         rate_pps_(args.u64("rate_pps")) {
     if (!args.string("interface").empty()) {
@@ -41,6 +42,7 @@ class Source final : public Module {
       bump(starved_polls_, 1);
       return 0;
     }
+    if (is_freed_elsewhere_) ctx.pool->prefetch_next(n);
     PacketMeta meta{};
     meta.entry_ns = ctx.now_ns;
     meta.in_interface = in_interface_;
@@ -114,6 +116,7 @@ class Source final : public Module {
 
   traffic::TemplateSet frames_;
   const uint32_t burst_pkts_;
+  const bool is_freed_elsewhere_;  // packets may come back from another core
   uint64_t left_pkts_;
   uint16_t in_interface_ = kNoInterface;
   std::atomic<bool> is_off_{false};

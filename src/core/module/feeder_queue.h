@@ -136,10 +136,12 @@ class FeederQueue : public Module {
   [[nodiscard]] bool may_emit() const override { return false; }
   [[nodiscard]] bool wants_backpressure() const override { return has_backpressure_; }
   // A sender that is held back has already polled packets that are yet to arrive: these may exceed the
-  // credit.
+  // credit. While there is room for a batch, the reader's index, which moves in another core's cache, need not
+  // be read again.
   [[nodiscard]] uint32_t room_pkts(uint32_t worker) const noexcept override {
-    const uint32_t filled_pkts = ring_credit() - std::min(ring_credit(), space_pkts(worker));
-    return credit_pkts() - std::min(credit_pkts(), filled_pkts);
+    const uint32_t beyond_pkts = ring_credit() - std::min(ring_credit(), credit_pkts());
+    const uint32_t free_pkts = rings_[worker].free_slots(beyond_pkts + batch_limit_pkts_);
+    return free_pkts - std::min(free_pkts, beyond_pkts);
   }
   [[nodiscard]] uint32_t space_pkts(uint32_t worker) const noexcept override {
     return rings_[worker].free_slots();

@@ -161,7 +161,7 @@ inline void prefetch_whole(const Packet* packet) {
   prefetch_for_write(pkt);
 #if BATCHPLANE_DPDK
   prefetch_for_write(pkt + 64);
-  __builtin_prefetch(pkt + sizeof(rte_mbuf) + kHeadroomBytes);
+  prefetch_for_write(pkt + sizeof(rte_mbuf) + kHeadroomBytes);
 #endif
 }
 

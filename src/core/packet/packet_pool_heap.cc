@@ -72,6 +72,8 @@ void PacketPool::give_back(Packet** pkts, uint32_t n) noexcept {
   free_.insert(free_.end(), pkts, pkts + n);
 }
 
+void PacketPool::prefetch_next(uint32_t /*n*/) noexcept {}
+
 void PacketPool::free_bulk(Packet** pkts, uint32_t n) noexcept {
   uint32_t start = 0;
   while (start < n) {
