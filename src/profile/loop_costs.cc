@@ -117,14 +117,16 @@ double at_least_0(double ns) { return std::max(ns, 0.0); }
 }  // namespace
 
 struct LoopMeter::State {
-  State(PacketPool& packets, uint32_t batch_limit_pkts, uint32_t n_passes, double ms)
+  State(PacketPool& packets, uint32_t batch_limit_pkts, uint32_t n_passes, double ms,
+        int other_core)
       : pool(packets),
         most(std::bit_floor(std::clamp(batch_limit_pkts, 8U, 64U))),
         passes(n_passes),
         ms_per_pass(ms),
         parts(graph_of_parts(most)),
         modules(*parts, pool, {.ms_per_module = ms / 16 * n_passes, .passes = n_passes}),
-        taker(*parts, pool) {
+        taker(*parts, pool),
+        hop(packets, other_core) {
     for (uint32_t n = 1; n <= most; n *= 2) add_case(label("plain", n), {.batch_pkts = n});
     for (const uint32_t g : kGates) {
       for (uint32_t n = most / 4; n <= most; n *= 2) {
@@ -229,6 +231,7 @@ struct LoopMeter::State {
   std::unique_ptr<Graph> parts;
   ModuleMeter modules;  // costs of the modules in the small pipelines
   Taker taker;
+  HopMeter hop;
   std::map<std::string, CostLaw> laws;
   std::vector<std::unique_ptr<LoopRig>> rigs;
   exec::FlowMeter meter{1};
@@ -236,14 +239,15 @@ struct LoopMeter::State {
 };
 
 LoopMeter::LoopMeter(PacketPool& pool, uint32_t batch_limit_pkts, uint32_t passes,
-                     double ms_per_pass)
-    : state_(std::make_unique<State>(pool, batch_limit_pkts, passes, ms_per_pass)) {}
+                     double ms_per_pass, int other_core)
+    : state_(std::make_unique<State>(pool, batch_limit_pkts, passes, ms_per_pass, other_core)) {}
 LoopMeter::~LoopMeter() = default;
 
 void LoopMeter::pass() {
   State& s = *state_;
   s.modules.pass();
   s.in_turn.run(s.ms_per_pass / 2, std::max(kMaxLoopRounds / s.passes, kMinLoopRounds));
+  s.hop.pass(s.ms_per_pass / 8);
 }
 
 LoopCosts LoopMeter::result() const {
@@ -257,6 +261,7 @@ LoopCosts LoopMeter::result() const {
   s.set_buffer(costs);
   s.set_ring(costs);
   costs.egress_per_pkt = s.in_turn["egress"];
+  costs.hop = s.hop.result();
   return costs;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/far_cost.h"
 #include "core/packet/packet_pool.h"
+#include "profile/hop_meter.h"
 
 namespace batchplane::profile {
 
@@ -24,6 +25,7 @@ struct LoopCosts {
   double ring_take_per_batch = 0;  // polling a queue, without the cost of filling it
   double ring_take_per_pkt = 0;
   double egress_per_pkt = 0;  // booking the delay of a packet that left
+  HopCosts hop;               // a queue between workers on two cores
   // Known only if the whole pipeline was measured with its generator on another core; else 0.
   FarCost far;                     // a poll of packets whose cache lines are on another core
   double sampled_per_batch = 0;    // extra time of a module's batch in a sampled run
@@ -37,7 +39,9 @@ struct LoopCosts {
 class LoopMeter {
  public:
   // `passes`: number of calls to pass(); `ms_per_pass`: approximate duration of each.
-  LoopMeter(PacketPool& pool, uint32_t batch_limit_pkts, uint32_t passes, double ms_per_pass);
+  // `other_core`: for measuring hops between cores; -1 = they are not.
+  LoopMeter(PacketPool& pool, uint32_t batch_limit_pkts, uint32_t passes, double ms_per_pass,
+            int other_core = -1);
   ~LoopMeter();
 
   void pass();

@@ -4,10 +4,12 @@
 #include "profile/profile.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 
 #include "ports/port_kinds.h"
+#include "profile/hop_meter.h"
 #include "profile/loop_costs.h"
 #include "profile/walk.h"
 #include "spec/doors.h"
@@ -245,6 +247,17 @@ TEST_F(ProfileTest, TheEnginesOwnCostsAreNeverNegative) {
     }
   }
   EXPECT_EQ(pool_.available_pkts(), pool_.size_pkts());
+}
+
+TEST_F(ProfileTest, HopsAreMeasuredBetweenTwoCoresOnly) {
+  HopMeter none(pool_, -1);
+  none.pass(1);
+  EXPECT_EQ(none.result().send + none.result().take, 0);
+  HopMeter meter(pool_, sched_getcpu() == 0 ? 1 : 0);
+  meter.pass(5);
+  EXPECT_GE(meter.result().send, 0);
+  EXPECT_GE(meter.result().take, 0);
+  EXPECT_EQ(pool_.available_pkts(), pool_.size_pkts()) << "every packet is back";
 }
 
 TEST(MeasurableTest, NoDeviceOrFileIsOpened) {

@@ -160,7 +160,8 @@ void run_dead_end(void* /*self*/, Context& ctx, Packet** pkts, uint32_t n_pkts) 
 void run_queue(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
   const Module& module = *static_cast<const Module*>(self);
   charge_run(ctx, module, n_pkts);
-  ctx.clock.ticks += ctx.loop.hop_pkt * n_pkts;
+  const uint64_t hop_ticks = module.queue->is_far(module.ring) ? ctx.loop.hop_send_pkt : 0;
+  ctx.clock.ticks += (ctx.loop.ring_pkt + hop_ticks) * n_pkts;
   const uint64_t now_ns = ctx.clock.ticks >> kTicksPerNsLog2;
   exec::Batch<Packet*> batch{pkts, n_pkts, exec::kNeverNs};
   if (ctx.meter->is_nearly_full(n_pkts)) [[unlikely]]

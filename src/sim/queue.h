@@ -140,6 +140,15 @@ class Queue {
     writers_[ring] = worker;
   }
 
+  // Whether another worker takes what is put into the ring.
+  [[nodiscard]] bool is_far(size_t ring) const {
+    return ring < writers_.size() && writers_[ring] != reader_;
+  }
+  // Whether another worker puts something in.
+  [[nodiscard]] bool is_fed_from_afar() const {
+    return std::ranges::any_of(writers_, [&](uint32_t writer) { return writer != reader_; });
+  }
+
   // Null if there is none in use.
   [[nodiscard]] Scheduler* scheduler() { return scheduler_.get(); }
   [[nodiscard]] const Scheduler* scheduler() const { return scheduler_.get(); }

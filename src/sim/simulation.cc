@@ -66,7 +66,9 @@ void Simulation::make_workers() {
                 .firing_pkt = to_ticks(loop.buffered_per_pkt_ns),
                 .split_branch = to_ticks(loop.scatter_per_branch_ns),
                 .split_pkt = to_ticks(loop.scatter_per_pkt_ns),
-                .hop_pkt = to_ticks(loop.ring_take_per_pkt_ns),
+                .ring_pkt = to_ticks(loop.ring_take_per_pkt_ns),
+                .hop_send_pkt = to_ticks(loop.hop_send_per_pkt_ns),
+                .hop_take_pkt = to_ticks(loop.hop_take_per_pkt_ns),
                 .egress_pkt = to_ticks(loop.egress_per_pkt_ns)};
     if (!closed_loops_.empty()) ctx.closed_loops = closed_loops_.data();
     ctx.noise_sigma = spec_.noise_sigma;
@@ -118,6 +120,17 @@ void Simulation::set_wakers() {
   }
 }
 
+// What packets on their way between workers on two cores cost at a node.
+double Simulation::hop_per_pkt_ns(const Task& task, const Node& node) const {
+  const auto& module = *static_cast<const Module*>(node.module);
+  const bool sends = module.queue != nullptr && module.queue->is_far(module.ring);
+  const bool takes = std::ranges::any_of(task.inputs, [&](const TaskInput& input) {
+    return input.first == &node && input.queue != nullptr && input.queue->is_fed_from_afar();
+  });
+  return (sends ? spec_.loop.hop_send_per_pkt_ns : 0) +
+         (takes ? spec_.loop.hop_take_per_pkt_ns : 0);
+}
+
 void Simulation::estimate_work() {
   for (const auto& task : graph_->tasks) {
     for (size_t i = task->nodes.size(); i-- > 0;) {
@@ -128,10 +141,10 @@ void Simulation::estimate_work() {
         return input.first == &node && input.source != nullptr && !input.source->spec().is_inline;
       });
       const FarCost far = is_far ? spec_.loop.far : FarCost{};
-      task->executor->set_work_estimate(node,
-                                        {cost.cost_per_batch_ns + spec_.loop.sampled_per_batch_ns +
-                                             kFarEarlyPkts * far.early_per_pkt,
-                                         cost.cost_per_pkt_ns + far.per_pkt});
+      task->executor->set_work_estimate(
+          node, {cost.cost_per_batch_ns + spec_.loop.sampled_per_batch_ns +
+                     kFarEarlyPkts * far.early_per_pkt,
+                 cost.cost_per_pkt_ns + far.per_pkt + hop_per_pkt_ns(*task, node)});
     }
   }
 }

@@ -116,6 +116,7 @@ class Simulation {
   void capture_modules(exec::Snapshot& out) const;
   void capture_workers(exec::Snapshot& out);
   [[nodiscard]] Value stages_value() const;
+  [[nodiscard]] double hop_per_pkt_ns(const Task& task, const Node& node) const;
   void estimate_work();
   [[nodiscard]] Task* task_polling(uint32_t module);
   void set_budgets();

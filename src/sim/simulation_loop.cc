@@ -102,6 +102,9 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
   const bool is_far = input.source != nullptr && !input.source->spec().is_inline;
   ctx.clock.ticks += ctx.loop.poll + (is_far ? ctx.loop.far_poll : 0) + ctx.loop.poll_pkt * n +
                      input.module->ticks_of(n);
+  if (input.queue != nullptr && input.queue->is_fed_from_afar()) {
+    ctx.clock.ticks += ctx.loop.hop_take_pkt * n;
+  }
   if (is_far) {
     // The ring has room when its packets have been taken in, not when the poll begins; their data
     // comes over later, as modules touch it.

@@ -69,6 +69,25 @@ TEST(Simulation, BalanceIsExactAtAnyTime) {
   EXPECT_TRUE(has_held);
 }
 
+// A saturated chain of two workers that take equally long: the busier one sets the rate.
+TEST(Simulation, AHopBetweenWorkersCostsBothOfThem) {
+  const auto pkts = [](double send_ns, double take_ns, bool is_one_worker) {
+    Spec spec = two_workers(1024, 1000, 1096);
+    spec.pipeline.modules[2].params["backpressure"] = Value(true);
+    if (is_one_worker) spec.pipeline.modules[2].worker = "a";
+    spec.sources.front().is_saturating = true;
+    spec.loop.hop_send_per_pkt_ns = send_ns;
+    spec.loop.hop_take_per_pkt_ns = take_ns;
+    Simulation sim(spec);
+    sim.run_until(20 * kMs);
+    return static_cast<double>(sim.snapshot(false).flows.front().total.pkts);
+  };
+  const double without = pkts(0, 0, false);
+  EXPECT_NEAR(pkts(10, 0, false) / without, 1096.0 / 1416, 0.01);
+  EXPECT_NEAR(pkts(0, 20, false) / without, 1096.0 / 1736, 0.01);
+  EXPECT_EQ(pkts(10, 20, true), pkts(0, 0, true));
+}
+
 TEST(Simulation, BalanceIsExactAcrossWorkers) {
   Simulation sim(two_workers(40, 100, 900));
   for (uint64_t t = 0; t < 2 * kMs; t += 7'919) {

@@ -49,6 +49,8 @@ void read_loop(const Value& loop, LoopSpec& out) {
       {"scatter_per_pkt_ns", &out.scatter_per_pkt_ns},
       {"ring_take_per_pkt_ns", &out.ring_take_per_pkt_ns},
       {"egress_per_pkt_ns", &out.egress_per_pkt_ns},
+      {"hop_send_per_pkt_ns", &out.hop_send_per_pkt_ns},
+      {"hop_take_per_pkt_ns", &out.hop_take_per_pkt_ns},
       {"far_per_batch_ns", &out.far.per_batch},
       {"far_per_pkt_ns", &out.far.per_pkt},
       {"far_early_per_pkt_ns", &out.far.early_per_pkt},

@@ -33,6 +33,8 @@ struct LoopSpec {
   double scatter_per_pkt_ns = 0;
   double ring_take_per_pkt_ns = 0;
   double egress_per_pkt_ns = 0;
+  double hop_send_per_pkt_ns = 0;  // extra, where a ring is between two workers
+  double hop_take_per_pkt_ns = 0;
   FarCost far;  // ns; a poll of what a generator brings: its lines come from another core
   double sampled_per_batch_ns =
       0;  // that sampled runs, by which work is estimated, see more a batch

@@ -25,7 +25,9 @@ struct LoopCosts {
   uint64_t firing_pkt = 0;     // per packet that it held
   uint64_t split_branch = 0;   // per branch beyond the first that a batch is scattered over
   uint64_t split_pkt = 0;      // per packet of a scattered batch
-  uint64_t hop_pkt = 0;        // per packet put into a ring between tasks
+  uint64_t ring_pkt = 0;       // per packet put into a ring between tasks
+  uint64_t hop_send_pkt = 0;   // and more if another worker takes it
+  uint64_t hop_take_pkt = 0;   // per packet taken from another worker
   uint64_t egress_pkt = 0;     // per packet metered at an egress
 };
 

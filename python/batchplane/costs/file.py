@@ -27,6 +27,8 @@ LOOP_KEYS = (
     "ring_take_per_batch_ns",
     "ring_take_per_pkt_ns",
     "egress_per_pkt_ns",
+    "hop_send_per_pkt_ns",
+    "hop_take_per_pkt_ns",
     "far_per_batch_ns",
     "far_per_pkt_ns",
     "far_early_per_pkt_ns",
@@ -37,7 +39,13 @@ LOOP_KEYS = (
     "generator_store_ns",
 )
 # Files older than these keys are read as if they were 0.
-_LATER_LOOP_KEYS = ("far_early_per_pkt_ns", "sampled_per_batch_ns", "generator_store_ns")
+_LATER_LOOP_KEYS = (
+    "hop_send_per_pkt_ns",
+    "hop_take_per_pkt_ns",
+    "far_early_per_pkt_ns",
+    "sampled_per_batch_ns",
+    "generator_store_ns",
+)
 _LINE_KEYS = ("cost_per_batch_ns", "cost_per_pkt_ns")
 _AGAIN = "batchplane profile --pipeline PIPELINE --out costs.json"
 

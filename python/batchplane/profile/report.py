@@ -34,6 +34,8 @@ _LOOP_WORDS = {
     "ring_take_per_batch_ns": "one batch taken from a queue",
     "ring_take_per_pkt_ns": "per packet taken from a queue",
     "egress_per_pkt_ns": "metering at egress alone, per packet",
+    "hop_send_per_pkt_ns": "extra cost per packet sent to a worker on another core",
+    "hop_take_per_pkt_ns": "extra cost per packet taken from such a worker",
     "far_per_batch_ns": "extra cost of a poll of packets from another core",
     "far_per_pkt_ns": "extra cost per packet from another core",
     "far_early_per_pkt_ns": "further cost for each of the first 8 of them",

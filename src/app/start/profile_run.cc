@@ -56,6 +56,8 @@ Value loop_value(const profile::LoopCosts& costs) {
               {"ring_take_per_batch_ns", costs.ring_take_per_batch},
               {"ring_take_per_pkt_ns", costs.ring_take_per_pkt},
               {"egress_per_pkt_ns", costs.egress_per_pkt},
+              {"hop_send_per_pkt_ns", costs.hop.send},
+              {"hop_take_per_pkt_ns", costs.hop.take},
               {"far_per_batch_ns", costs.far.per_batch},
               {"far_per_pkt_ns", costs.far.per_pkt},
               {"far_early_per_pkt_ns", costs.far.early_per_pkt},
@@ -163,7 +165,7 @@ Measured measure(Graph& graph, PacketPool& pool, PacketPool& far_pool,
   if (request.has_loop) {
     const double ms = std::clamp(options.ms_per_module * kLoopShare, kMinLoopMs, kLoopMs);
     loop = std::make_unique<profile::LoopMeter>(pool, graph.spec.engine.batch_pkts, passes,
-                                                ms / passes);
+                                                ms / passes, generator_core);
   }
   for (uint32_t pass = 0; pass < passes; ++pass) {
     meter.pass([&](uint32_t module) { say_progress(pass, module, meter.n_modules(), passes); });
