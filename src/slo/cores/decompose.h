@@ -31,7 +31,7 @@ class Decomposer {
   static constexpr double kPartDelay = 0.5;
   // Costs per packet of a hop for the sending and the receiving worker, besides the queue itself:
   // its cache lines change cores.
-  static constexpr double kSendNs = 9;
+  static constexpr double kSendNs = 19;
   static constexpr double kTakeNs = 20;
 
  private:

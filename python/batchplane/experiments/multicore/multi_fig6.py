@@ -123,6 +123,6 @@ COLUMNS = (
 EXPERIMENT = Experiment(
     "multi_fig6", "VRF(2,4) on one core and on three (multicore paper, figure 6)", plan,
     "multi_fig6", tuple(RUNS),
-    "Costs of the papers' scripts; a packet from another core costs 1 ns, or 9 ns to one core and "
+    "Costs of the papers' scripts; a packet to another core costs 1 ns, or 19 ns to one core and "
     "20 ns to the other; periods of 10 ms (quick: 2 ms) instead of 0.5 s.",
 )  # fmt: skip
