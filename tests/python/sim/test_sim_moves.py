@@ -20,8 +20,8 @@ generators: [{name: load, port: link, rate_pps: 2000000, flows: [{name: x, count
 modules:
   in: {kind: port_in, port: link}
   fork: {kind: split, gates: 2}
-  a: {kind: cost, cost_per_batch_ns: 100, cost_per_pkt_ns: 20}
-  b: {kind: cost, cost_per_batch_ns: 100, cost_per_pkt_ns: 20, trigger: 8}
+  a: {kind: cost, cost_per_batch_ns: 100, cost_per_pkt_ns: 60}
+  b: {kind: cost, cost_per_batch_ns: 100, cost_per_pkt_ns: 60, trigger: 8}
   out_a: {kind: sink}
   out_b: {kind: sink}
 connect:
