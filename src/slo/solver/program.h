@@ -251,6 +251,7 @@ class Solver {
   Evaluation at_;
   Evaluation trial_;           // at tried_
   std::vector<double> tried_;  // triggers
+  bool is_tried_ = false;      // a program may have no module
   Slopes slopes_;
   Solution solution_;
 };
