@@ -110,7 +110,8 @@ class Executor {
   void settle_changes(uint32_t from_rank = 0);
   // Whether the next loop has changes to settle.
   [[nodiscard]] bool has_changes() const { return any_changed_; }
-  // Moves the packets that the same module held in an older graph in here, oldest first.
+  // Moves the packets that the same module held in an older graph in here, oldest first, as far as there is
+  // room.
   void adopt_held(Node& node, Queue& old_queue);
   // Whether any buffer has a trigger or still holds packets: only then do entry bounds matter.
   [[nodiscard]] bool has_buffers() const { return !buffered_.empty(); }
@@ -163,6 +164,8 @@ class Executor {
   [[nodiscard]] uint32_t unit_of(const Node& node) const {
     return units_ == nullptr ? 0 : units_->unit_of_rank[node.rank];
   }
+  // Whether the queues of all units take one more batch. If not, fires the last one that holds packets.
+  bool has_unit_room();
   void set_weight(uint32_t unit, uint32_t weight) { units_->schedule.set_weight(unit, weight); }
   // Makes the unit ready at this interval, however few packets its queue holds; 0 = no such rule.
   void set_pace(const Node& node, uint64_t pace_ns);

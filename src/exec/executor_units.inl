@@ -214,6 +214,17 @@ bool Executor<Traits, Order>::release_unit() {
 }
 
 template <class Traits, RunOrder Order>
+bool Executor<Traits, Order>::has_unit_room() {
+  if (units_ == nullptr) return true;
+  const auto is_full = [&](const auto& unit) {
+    return unit.queue != nullptr && unit.queue->size_pkts + ctx_.batch_limit_pkts > unit.queue_pkts;
+  };
+  if (std::ranges::none_of(units_->units, is_full)) return true;
+  release_unit();
+  return false;
+}
+
+template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::set_unit_trigger(uint32_t u, uint32_t trigger_pkts) {
   auto& unit = units_->units[u];
   unit.trigger_pkts = trigger_pkts;

@@ -108,6 +108,7 @@ void Swap::carry_node(uint32_t before, uint32_t after) {
     for (uint32_t i = 0; i < held.size_pkts; ++i) held.pkts[i]->path_state = only_state(before);
   }
   after_[after].task->executor->adopt_held(node, held);
+  if (held.size_pkts != 0) sources_at(to_.modules[after]->name)->push_back({.held_at = &old_node});
 }
 
 // Carries over the counts of inputs and, for tasks that go on, the number of polls.
@@ -232,7 +233,7 @@ void Swap::add_emptied(const Module& module, bool is_gone) {
   Source source{.queue = module.queue, .fillers = {}};
   const std::vector<Module*> fillers = fillers_of(from_, *module.queue);
   for (const Module* filler : fillers) {
-    if (is_gone) source.fillers.push_back(filler->index);
+    if (!to_.index.contains(filler->name)) source.fillers.push_back(filler->index);
   }
   const Graph& graph = is_gone ? from_ : to_;
   for (const Edge& edge : graph.edges) {
@@ -253,7 +254,11 @@ void Swap::collect_leftovers() {
     (*task)->leftovers.add(first, 0);
     auto& into = (*task)->leftovers.at(&first).pkts;
     for (const Source& source : all) {
-      if (source.task == nullptr) {
+      if (source.held_at != nullptr) {
+        auto& rest = *source.held_at->queue;
+        into.insert(into.end(), rest.pkts, rest.pkts + rest.size_pkts);
+        rest.size_pkts = 0;
+      } else if (source.task == nullptr) {
         take_all(source, into);
       } else {
         source.task->leftovers.take(source.first, [&](Packet* pkt) { into.push_back(pkt); });

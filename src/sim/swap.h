@@ -33,9 +33,10 @@ class Swap {
   // Packets waiting where nobody will poll them any more.
   struct Source {
     Queue* queue = nullptr;         // gone, or filled from elsewhere than before
-    std::vector<uint32_t> fillers;  // modules whose buffers go with it
+    std::vector<uint32_t> fillers;  // modules that fill it and are gone: their buffers go with it
     Task* task = nullptr;           // or: leftovers of an earlier move
     const Node* first = nullptr;    // there
+    Node* held_at = nullptr;        // or: packets for which the node has no room any more
   };
   using Senders = std::map<std::string, uint32_t>;  // by module and ring: a worker
 

@@ -188,6 +188,32 @@ TEST(Move, QueuesBehindBuffersLoseNothing) {
   EXPECT_GT(delivered(rig), 1000U);
 }
 
+// With explicit scheduling, units hold more than a buffer does, and what a long ring had is more than a unit
+// takes at once.
+TEST(Move, UnitsLoseNothingAndAreNotOverfilled) {
+  for (const exec::Backpressure how : {exec::Backpressure::kOff, exec::Backpressure::kOn}) {
+    PipelineSpec spec = branches();
+    std::ranges::find(spec.modules, "q", &ModuleSpec::name)->params["size_pkts"] = 2048;
+    spec.engine.execution.mode = exec::Execution::kWeightedFair;
+    spec.engine.execution.backpressure = how;
+    EngineRig rig(laid_out(spec), 65536);
+    Rng rng(11);
+    for (uint32_t i = 0; i < 40'000; ++i) {
+      rig.now_ns += 100;
+      rig.worker(rng.next() % (rng.next() % 30 == 0 ? 3 : 2)).loop_once();  // q fills
+      for (const auto& task : rig.engine().graph().tasks) {
+        if (task == nullptr) continue;
+        for (const ExecNode& node : task->nodes) {
+          ASSERT_LE(node.queue->size_pkts, node.queue->capacity_pkts) << "loop " << i;
+        }
+      }
+      if (i % 300 == 0) (void)rig.engine().move({random_move(rng)});
+    }
+    const std::string drops = drops_of(rig.balanced());
+    EXPECT_EQ(drops.find("removed_by_apply"), std::string::npos) << drops;
+  }
+}
+
 // fork -> a0 on w1 -> m on w0 again, with rings of one batch: each worker is held back by the other's ring,
 // but packets that come back do not lead to a ring.
 TEST(Move, TasksThatHandPacketsBackAndForthDoNotWaitForEachOther) {

@@ -45,6 +45,7 @@ Swap::Swap(Graph& from, Graph& to, const std::vector<std::unique_ptr<Worker>>& w
   translate_states();
   deal_tasks(meters);
   find_pairs();
+  find_demoted();
   find_unfinished();
   find_gone_queues();
   find_changed_queues();
@@ -113,6 +114,22 @@ void Swap::find_pairs() {
   }
 }
 
+// A unit's queue may hold more than the buffer of a node that is none.
+void Swap::find_demoted() {
+  for (const Side& side : sides_) {
+    for (const auto& [before, after] : side.pairs) {
+      if (before->node == nullptr || after->node == nullptr) continue;
+      const bool was_unit = executor_of(from_, *before).unit_of(*before->node) != 0;
+      if (!was_unit || executor_of(to_, *after).unit_of(*after->node) != 0) continue;
+      orphans_.push_back({.queue = nullptr,
+                          .fillers = {},
+                          .held_at = before,
+                          .first = after,
+                          .max_pkts = before->node->queue->capacity_pkts});
+    }
+  }
+}
+
 // Leftovers of an earlier swap that a node of the older graph has not run yet.
 void Swap::add_unfinished(const Instance& at, const Instance& first) {
   Task* const task = from_.tasks[at.task].get();
@@ -145,20 +162,26 @@ void Swap::add_unfinished_fillers(const Instance& queue, const Instance& first) 
   }
 }
 
+// Nodes that fill the queue may be units, which hold packets.
+void Swap::add_fillers(Orphans& orphans) const {
+  for (const Instance& filler : from_.instances) {
+    const bool fills = filler.works_on == orphans.queue->module.get() && filler.node != nullptr;
+    if (!fills || to_.index.contains(filler.name)) continue;
+    orphans.fillers.push_back(&filler);
+    orphans.max_pkts += filler.node->queue->capacity_pkts;
+  }
+}
+
 void Swap::find_gone_queues() {
   for (const Instance& queue : from_.instances) {
     const std::string& leads_to = from_.spec.modules[position(from_, queue)].leads_to;
     const auto it = to_.index.find(leads_to);
     if (leads_to.empty() || queue.is_door() || to_.index.contains(queue.name)) continue;
     if (it == to_.index.end() || to_.instances[it->second].node == nullptr) continue;
-    Orphans orphans{.queue = &queue, .fillers = {}, .first = &to_.instances[it->second]};
+    Orphans orphans{
+        .queue = &queue, .is_gone = true, .fillers = {}, .first = &to_.instances[it->second]};
     orphans.max_pkts = queue.module->max_held_pkts();
-    for (const Instance& filler : from_.instances) {
-      const bool fills = filler.works_on == queue.module.get();
-      if (!fills || filler.node == nullptr) continue;
-      orphans.fillers.push_back(&filler);
-      orphans.max_pkts += filler.node->queue->capacity_pkts;
-    }
+    add_fillers(orphans);
     orphans_.push_back(std::move(orphans));
     add_unfinished_fillers(queue, to_.instances[it->second]);
   }
@@ -170,10 +193,10 @@ void Swap::find_changed_queues() {
     const auto next = std::ranges::find_if(to_.edges, [&](const LinkedEdge& edge) {
       return to_.instances[edge.from].module.get() == change.queue && edge.gate != kDropGate;
     });
-    orphans_.push_back({.queue = &queue,
-                        .fillers = {},
-                        .first = &to_.instances[next->to],
-                        .max_pkts = queue.module->max_held_pkts()});
+    Orphans orphans{.queue = &queue, .fillers = {}, .first = &to_.instances[next->to]};
+    orphans.max_pkts = queue.module->max_held_pkts();
+    add_fillers(orphans);
+    orphans_.push_back(std::move(orphans));
     add_unfinished_fillers(queue, to_.instances[next->to]);
   }
 }
@@ -218,10 +241,8 @@ void Swap::find_involved() {
   }
   for (const Orphans& orphans : orphans_) {
     involve(to_.tasks[orphans.first->task]->worker);
-    if (orphans.from_task != nullptr) {
-      involve(orphans.from_task->worker);
-      continue;
-    }
+    if (orphans.from_task != nullptr) involve(orphans.from_task->worker);
+    if (orphans.queue == nullptr) continue;
     involve(poller_of(from_, *orphans.queue));
     for (const Instance* filler : orphans.fillers) involve(runner_of(from_, *filler));
   }
@@ -293,6 +314,12 @@ void Swap::collect(Orphans& orphans) {
     orphans.from_task->leftovers.take(orphans.from_first, take);
     return;
   }
+  if (orphans.held_at != nullptr) {  // with their states translated: see carry_held()
+    CoreQueue& rest = *orphans.held_at->node->queue;
+    orphans.into->pkts.insert(orphans.into->pkts.end(), rest.pkts, rest.pkts + rest.size_pkts);
+    rest.size_pkts = 0;
+    return;
+  }
   const uint32_t queue = position(from_, *orphans.queue);
   const auto& at = from_.paths->states_at(queue);
   const bool was_static = from_.paths->is_static(queue) && !at.empty();
@@ -301,11 +328,11 @@ void Swap::collect(Orphans& orphans) {
     if (was_static) pkt->meta().path_state = beyond;
     take(pkt);
   };
-  if (orphans.fillers.empty()) {
+  if (orphans.is_gone) {
+    orphans.queue->module->give_up_held(take_out);
+  } else {
     orphans.queue->module->switch_feeders(take_out);
-    return;
   }
-  orphans.queue->module->give_up_held(take_out);
   for (const Instance* filler : orphans.fillers) {
     CoreQueue& held = *filler->node->queue;
     for (uint32_t i = 0; i < held.size_pkts; ++i) take_out(held.pkts[i]);

@@ -41,12 +41,13 @@ class Swap {
   };
   // Packets that should continue at `first` but no longer have a queue to wait in.
   struct Orphans {
-    const Instance* queue;  // of the older graph
-    std::vector<const Instance*>
-        fillers;                // its nodes there if the queue is gone; else its feeders change
-    Task* from_task = nullptr;  // or: leftovers of an earlier swap
+    const Instance* queue;  // of the older graph: gone, or its feeders change
+    bool is_gone = false;
+    std::vector<const Instance*> fillers;  // its nodes there that are gone, too
+    Task* from_task = nullptr;             // or: leftovers of an earlier swap
     const ExecNode* from_first = nullptr;
-    const Instance* first = nullptr;  // of the next graph
+    const Instance* held_at = nullptr;  // or: held by a unit that is none any more
+    const Instance* first = nullptr;    // of the next graph
     uint64_t max_pkts = 0;
     PartLeft* into = nullptr;
   };
@@ -58,9 +59,11 @@ class Swap {
 
   void deal_tasks(const std::vector<std::unique_ptr<exec::FlowMeter>>& meters);
   void find_pairs();
+  void find_demoted();
   void add_unfinished(const Instance& at, const Instance& first);
   void add_unfinished_fillers(const Instance& queue, const Instance& first);
   void find_unfinished();
+  void add_fillers(Orphans& orphans) const;
   void find_gone_queues();
   void find_changed_queues();
   void make_leftovers();
