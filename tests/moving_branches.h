@@ -69,6 +69,7 @@ class InOrder final : public Module {
     for (Packet* pkt : batch) {
       const Mark& mark = mark_of(*pkt);
       wrong_pkts_ += mark.number == next_[mark.flow] ? 0 : 1;
+      overtaken_pkts_ += mark.number < next_[mark.flow] ? 1 : 0;
       next_[mark.flow] = mark.number + 1;
     }
     last_worker_.store(ctx.worker_index, std::memory_order_relaxed);
@@ -79,11 +80,14 @@ class InOrder final : public Module {
     return last_worker_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] uint64_t wrong_pkts() const { return wrong_pkts_; }
+  // Behind a later packet of their flow, or twice: also counts where others were dropped.
+  [[nodiscard]] uint64_t overtaken_pkts() const { return overtaken_pkts_; }
   [[nodiscard]] uint64_t pkts_of(uint32_t flow) const { return next_[flow]; }
 
  private:
   uint64_t next_[kFlows] = {};
   uint64_t wrong_pkts_ = 0;
+  uint64_t overtaken_pkts_ = 0;
   std::atomic<uint32_t> last_worker_{0};
 };
 inline const Register<InOrder> kInOrder{

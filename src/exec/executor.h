@@ -164,8 +164,9 @@ class Executor {
   [[nodiscard]] uint32_t unit_of(const Node& node) const {
     return units_ == nullptr ? 0 : units_->unit_of_rank[node.rank];
   }
-  // Whether the queues of all units take one more batch. If not, fires the last one that holds packets.
-  bool has_unit_room();
+  // Whether the queues of all units from this rank on take one more batch. If not, fires the last of them that
+  // holds packets.
+  bool has_unit_room(uint32_t from_rank);
   void set_weight(uint32_t unit, uint32_t weight) { units_->schedule.set_weight(unit, weight); }
   // Makes the unit ready at this interval, however few packets its queue holds; 0 = no such rule.
   void set_pace(const Node& node, uint64_t pace_ns);
@@ -276,7 +277,7 @@ class Executor {
   void unit_arrived(uint32_t unit);
   void drop_tail(Queue& queue, uint32_t kept_pkts, uint16_t reason);
   void wake_units();
-  bool release_unit();
+  bool release_unit(uint32_t from_rank);
   void set_unit_trigger(uint32_t unit, uint32_t trigger_pkts);
 
   std::span<Node> nodes_;

@@ -64,7 +64,7 @@ void Executor<Traits, Order>::fire_expired() {
 
 template <class Traits, RunOrder Order>
 bool Executor<Traits, Order>::release_oldest(uint32_t from_rank) {
-  if (units_ != nullptr) return release_unit();
+  if (units_ != nullptr) return release_unit(from_rank);
   Node* oldest = nullptr;
   uint64_t oldest_ns = kNeverNs;
   for (Node* node : buffered_) {

@@ -195,13 +195,13 @@ void Executor<Traits, Order>::wake_units() {
 // With no input and nothing ready, fires the unit with the oldest packet. At the end of a task, if
 // full queues are left, fires the last unit first, so that those upstream find room.
 template <class Traits, RunOrder Order>
-bool Executor<Traits, Order>::release_unit() {
+bool Executor<Traits, Order>::release_unit(uint32_t from_rank) {
   uint32_t chosen = 0;
   uint64_t oldest_ns = kNeverNs;
   bool is_ending = false;
   for (uint32_t u = 1; u < units_->units.size(); ++u) {
     const Queue& queue = *units_->units[u].queue;
-    if (queue.size_pkts == 0) continue;
+    if (queue.size_pkts == 0 || queue.rank < from_rank) continue;
     is_ending |= units_->schedule.is_active(u);
     const uint64_t entry_ns = oldest_entry_ns(queue);
     if (!is_ending && chosen != 0 && entry_ns >= oldest_ns) continue;
@@ -214,13 +214,14 @@ bool Executor<Traits, Order>::release_unit() {
 }
 
 template <class Traits, RunOrder Order>
-bool Executor<Traits, Order>::has_unit_room() {
+bool Executor<Traits, Order>::has_unit_room(uint32_t from_rank) {
   if (units_ == nullptr) return true;
   const auto is_full = [&](const auto& unit) {
-    return unit.queue != nullptr && unit.queue->size_pkts + ctx_.batch_limit_pkts > unit.queue_pkts;
+    return unit.queue != nullptr && unit.queue->rank >= from_rank &&
+           unit.queue->size_pkts + ctx_.batch_limit_pkts > unit.queue_pkts;
   };
   if (std::ranges::none_of(units_->units, is_full)) return true;
-  release_unit();
+  release_unit(from_rank);
   return false;
 }
 

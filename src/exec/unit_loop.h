@@ -29,6 +29,8 @@ uint32_t loop_units(Task& task, Context& ctx, bool is_idle_hold, bool is_sampled
   if (is_sampled) executor.set_sampling(true);
   began_ns = executor.read_clock();
   executor.settle_charge(began_ns);
+  // A move can leave packets at a node that is no unit any more.
+  if (!task.leftovers.is_any()) executor.settle_changes();
   executor.check_ages();
   task.housekeep(ctx);
   const uint32_t n_inputs = task.open_inputs(ctx);

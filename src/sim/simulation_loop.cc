@@ -55,7 +55,7 @@ bool Task::run_leftovers(Context& ctx) {
       ctx.batch_limit_pkts,
       [&](const Node& first) {
         executor->settle_changes(first.rank);
-        return has_room(first, first.rank, ctx) && executor->has_unit_room();
+        return has_room(first, first.rank, ctx) && executor->has_unit_room(first.rank);
       },
       [&](Node& first, Packet** pkts, uint32_t n) { enter(first, pkts, n, ctx, false); },
       [&] {

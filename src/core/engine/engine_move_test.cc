@@ -211,6 +211,9 @@ TEST(Move, UnitsLoseNothingAndAreNotOverfilled) {
     }
     const std::string drops = drops_of(rig.balanced());
     EXPECT_EQ(drops.find("removed_by_apply"), std::string::npos) << drops;
+    for (const char* name : {"out", "out1", "out3", "out5"}) {
+      EXPECT_EQ(sink(rig, name).overtaken_pkts(), 0U) << name;
+    }
   }
 }
 

@@ -59,7 +59,7 @@ bool Task::run_leftovers(Context& ctx) {
       ctx.batch_limit_pkts,
       [&](const ExecNode& first) {
         executor->settle_changes(first.rank);  // packets held there came before
-        return has_room(first, first.rank, ctx) && executor->has_unit_room();
+        return has_room(first, first.rank, ctx) && executor->has_unit_room(first.rank);
       },
       [&](ExecNode& first, Packet** pkts, uint32_t n) { enter(first, pkts, n, ctx, false); },
       [&] {
