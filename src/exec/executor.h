@@ -113,6 +113,11 @@ class Executor {
   // Moves the packets that the same module held in an older graph in here, oldest first, as far as there is
   // room.
   void adopt_held(Node& node, Queue& old_queue);
+  // The most packets that adopt_held() leaves at a node.
+  [[nodiscard]] uint32_t room_for_held_pkts(const Node& node) const {
+    const uint32_t unit = unit_of(node);
+    return unit != 0 ? units_->units[unit].queue_pkts : ctx_.batch_limit_pkts - 1;
+  }
   // Whether any buffer has a trigger or still holds packets: only then do entry bounds matter.
   [[nodiscard]] bool has_buffers() const { return !buffered_.empty(); }
   [[nodiscard]] uint64_t held_pkts() const;

@@ -184,8 +184,7 @@ void Executor<Traits, Order>::adopt_held(Node& node, Queue& old_queue) {
   Queue& queue = *node.queue;
   // The old unit's queue may have held more than fits into this queue or further on; the rest stays
   // behind.
-  const uint32_t unit = unit_of(node);
-  const uint32_t max_pkts = unit != 0 ? units_->units[unit].queue_pkts : ctx_.batch_limit_pkts - 1;
+  const uint32_t max_pkts = room_for_held_pkts(node);
   const uint32_t n_pkts =
       std::min(old_queue.size_pkts, max_pkts - std::min(max_pkts, queue.size_pkts));
   if (n_pkts == 0) return;
@@ -197,7 +196,7 @@ void Executor<Traits, Order>::adopt_held(Node& node, Queue& old_queue) {
   queue.release_at_pkts = queue.trigger_pkts;
   old_queue.size_pkts -= n_pkts;
   std::memmove(old_queue.pkts, old_queue.pkts + n_pkts, old_queue.size_pkts * sizeof(Handle));
-  if (unit != 0) return refresh_unit(unit);
+  if (const uint32_t unit = unit_of(node); unit != 0) return refresh_unit(unit);
   if (queue.trigger_pkts == 0 || queue.size_pkts >= queue.trigger_pkts) {
     queue.is_changed = true;
     any_changed_ = true;

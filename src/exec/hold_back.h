@@ -66,11 +66,28 @@ bool has_space_for_held(Executor& executor, const std::vector<HoldBack<Module>>&
   return true;
 }
 
+// Runs what a move left in front of nodes, as far as there is room. False: nothing ran.
+template <class Task, class Context>
+bool run_leftovers(Task& task, Context& ctx) {
+  return task.leftovers.run(
+      ctx.batch_limit_pkts,
+      [&](const auto& first) {
+        task.executor->settle_changes(first.rank);  // packets held there came before
+        return task.has_room(first, first.rank, ctx) && task.executor->has_unit_room(first.rank);
+      },
+      [&](auto& first, auto* pkts, uint32_t n) { task.enter(first, pkts, n, ctx, false); },
+      [&] {
+        if (!task.has_space_for_held(ctx)) return false;
+        task.executor->settle_changes();  // packets that are polled next may pass by pointer
+        return true;
+      });
+}
+
 // Runs leftovers first, then marks each input as open or held back. False when all are held back.
 template <class Task, class Context>
 bool open_inputs(Task& task, Context& ctx) {
   if (task.leftovers.is_any()) [[unlikely]]
-    task.run_leftovers(ctx);
+    run_leftovers(task, ctx);
   if (task.hold_backs.empty() && !task.leftovers.is_any()) [[likely]]
     return true;
   bool any = false;

@@ -255,8 +255,6 @@ TEST_F(ProfileTest, HopsAreMeasuredBetweenTwoCoresOnly) {
   EXPECT_EQ(none.result().send + none.result().take, 0);
   HopMeter meter(pool_, sched_getcpu() == 0 ? 1 : 0);
   meter.pass(5);
-  EXPECT_GE(meter.result().send, 0);
-  EXPECT_GE(meter.result().take, 0);
   EXPECT_EQ(pool_.available_pkts(), pool_.size_pkts()) << "every packet is back";
 }
 

@@ -62,11 +62,10 @@ struct Task : exec::TaskStorage<Traits> {
   [[nodiscard]] uint32_t open_inputs(Context& ctx);
   uint32_t poll_one(uint32_t input, Context& ctx, bool is_sampled);
   void flush(Context& /*ctx*/) {}
-  // Runs leftovers while there is room. False if there was no room at all.
-  bool run_leftovers(Context& ctx);
+  // Polled packets, or leftovers of a move, at the node where they go on.
+  void enter(Node& first, Packet** pkts, uint32_t n_pkts, Context& ctx, bool is_sampled);
 
  private:
-  void enter(Node& first, Packet** pkts, uint32_t n_pkts, Context& ctx, bool is_sampled);
   uint32_t absorb(Context& ctx);
   // Returns their number.
   uint32_t drop_refused(TaskInput& input, Context& ctx);

@@ -50,7 +50,7 @@ void Simulation::drain() {
     for (const auto& worker : workers_) {
       for (Task* task : worker->tasks) {
         task->executor->read_clock();
-        any |= task->run_leftovers(worker->ctx);
+        any |= exec::run_leftovers(*task, worker->ctx);
         while (!task->leftovers.is_any() && task->executor->release_oldest()) any = true;
         task->executor->read_clock();
         for (uint32_t i = 0; i < task->inputs.size(); ++i) {

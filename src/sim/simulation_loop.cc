@@ -50,21 +50,6 @@ uint32_t Task::drop_refused(TaskInput& input, Context& ctx) {
   return n;
 }
 
-bool Task::run_leftovers(Context& ctx) {
-  return leftovers.run(
-      ctx.batch_limit_pkts,
-      [&](const Node& first) {
-        executor->settle_changes(first.rank);
-        return has_room(first, first.rank, ctx) && executor->has_unit_room(first.rank);
-      },
-      [&](Node& first, Packet** pkts, uint32_t n) { enter(first, pkts, n, ctx, false); },
-      [&] {
-        if (!has_space_for_held(ctx)) return false;
-        executor->settle_changes();  // packets that are polled next may pass by pointer
-        return true;
-      });
-}
-
 void Task::enter(Node& first, Packet** pkts, uint32_t n, Context& ctx, bool is_sampled) {
   for (uint32_t p = 0; p < n; ++p) pkts[p]->polled_ns = ctx.now_ns;
   uint64_t bound_ns = 0;

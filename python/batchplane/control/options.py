@@ -150,7 +150,14 @@ def with_costs(change: dict[str, Any], pipeline: Mapping[str, Any]) -> dict[str,
         costs[module] = law.up_to(batch_pkts).as_json() if alike == module else alike
     if found.in_queue is not None:
         costs[ANY_IN_QUEUE] = found.in_queue.up_to(batch_pkts).as_json()
-    return {**change, "costs": costs, "costs_origin": origin}
+    change = {**change, "costs": costs, "costs_origin": origin}
+    # Costs of before hops were profiled have 0.
+    if found.loop.get("hop_send_per_pkt_ns"):
+        change["hop_costs"] = {
+            "send_per_pkt_ns": found.loop["hop_send_per_pkt_ns"],
+            "take_per_pkt_ns": found.loop["hop_take_per_pkt_ns"],
+        }
+    return change
 
 
 def controlled(

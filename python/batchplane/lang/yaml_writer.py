@@ -23,7 +23,7 @@ def to_yaml(pipeline: dict[str, Any]) -> str:
         kept = {
             key: value
             for key, value in pipeline["controller"].items()
-            if key not in ("costs", "costs_origin")
+            if key not in ("costs", "costs_origin", "hop_costs")
         }
         lines.append(f"controller: {_flow(_durations(kept, is_own=True))}")
     if pipeline.get("placement"):

@@ -62,7 +62,12 @@ class PySimulation {
     controller_ = slo::make_controller(name, simulation_.model(), made);
     controller_name_ = name;
     settings_ = made;
-    decomposer_.emplace(made);
+    slo::HopCosts hop;
+    // Costs of before hops were profiled have 0.
+    if (const sim::LoopSpec& loop = simulation_.loop_costs(); loop.hop_send_per_pkt_ns > 0) {
+      hop = {loop.hop_send_per_pkt_ns, loop.hop_take_per_pkt_ns};
+    }
+    decomposer_.emplace(made, hop);
     simulation_.set_percentile(made.percentile);
   }
   std::pair<nb::dict, nb::dict> step() {

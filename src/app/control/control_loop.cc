@@ -168,7 +168,7 @@ void ControlLoop::choose(ControlChoice choice) {
   decomposer_.reset();
   if (choice_.name == kNoController) return;
   make_controller();
-  decomposer_.emplace(settings_);
+  decomposer_.emplace(settings_, choice_.hop);
   if (estimator_ == nullptr || has_costs) make_estimator();
   begin();
 }

@@ -60,6 +60,23 @@ std::map<std::string, CostLaw> read_costs(const Value& costs) {
   return laws;
 }
 
+double read_cost_ns(const Value& costs, const char* name, double fallback) {
+  if (!costs.has(name)) return fallback;
+  const double ns = costs[name].is_number() ? costs[name].as_double() : -1;
+  if (!(ns >= 0 && ns <= 1e9)) {
+    throw ConfigError("this is no cost of a packet", std::string("hop_costs.") + name,
+                      "a number of ns, 0 to 1e9");
+  }
+  return ns;
+}
+
+slo::HopCosts read_hop_costs(const Value& costs) {
+  slo::HopCosts hop;
+  hop.send_per_pkt_ns = read_cost_ns(costs, "send_per_pkt_ns", hop.send_per_pkt_ns);
+  hop.take_per_pkt_ns = read_cost_ns(costs, "take_per_pkt_ns", hop.take_per_pkt_ns);
+  return hop;
+}
+
 ControlChoice read_choice(FieldReader& fields) {
   ControlChoice choice;
   choice.name = fields.required_string("name");
@@ -72,6 +89,7 @@ ControlChoice read_choice(FieldReader& fields) {
                                           limits::kPeriodNs.least, limits::kAgeLimitNs.most);
   if (choice.name == kRemoteController && choice.label.empty()) choice.label = choice.name;
   if (const Value& costs = fields.any("costs"); costs.is_dict()) choice.costs = read_costs(costs);
+  if (const Value& hop = fields.any("hop_costs"); hop.is_dict()) choice.hop = read_hop_costs(hop);
   return choice;
 }
 

@@ -170,16 +170,21 @@ TEST(EngineUnits, AnApplyChangesTheModeAndLosesNothing) {
   rig.expect_pool_whole(now);
 }
 
-// A unit's queue may be longer than a buffer's capacity: packets that do not fit are counted.
-TEST(EngineUnits, ALongQueueIsCutWhenItsModuleIsNoLongerAUnit) {
-  exec::Scheduling how = wfq(exec::Backpressure::kOff, 1000);
+// What no longer fits into a queue runs before all that comes later.
+TEST(EngineUnits, NothingIsLostWhenAQueueGetsShorterOrItsModuleIsNoLongerAUnit) {
+  exec::Scheduling how = wfq(exec::Backpressure::kOn, 1000);
   how.queue_pkts = 2000;
-  EngineRig rig(fan(how, 0));
-  rig.loop(900);
-  EXPECT_GT(module_of(rig.balanced(), "a0").held_pkts, 1000U);
-  rig.engine().apply(rig.build(fan({}, 100)));
-  rig.loop(10);
-  EXPECT_GT(rig.balanced().balance.dropped_pkts, 900U);
+  exec::Scheduling shorter = how;
+  shorter.queue_pkts = 64;
+  for (const exec::Scheduling& next : {shorter, exec::Scheduling{}}) {
+    EngineRig rig(fan(how, 0));
+    rig.loop(200);
+    EXPECT_GT(module_of(rig.balanced(), "a0").held_pkts, 1000U);
+    rig.engine().apply(rig.build(fan(next, 100)));
+    rig.loop(2000);
+    EXPECT_EQ(rig.balanced().balance.held_pkts, 0U);
+    EXPECT_EQ(rig.balanced().balance.dropped_pkts, 0U);
+  }
 }
 
 TEST(EngineUnits, AHeldBatchLeavesAtItsAgeLimit) {

@@ -45,7 +45,7 @@ Swap::Swap(Graph& from, Graph& to, const std::vector<std::unique_ptr<Worker>>& w
   translate_states();
   deal_tasks(meters);
   find_pairs();
-  find_demoted();
+  find_cut_queues();
   find_unfinished();
   find_gone_queues();
   find_changed_queues();
@@ -114,13 +114,15 @@ void Swap::find_pairs() {
   }
 }
 
-// A unit's queue may hold more than the buffer of a node that is none.
-void Swap::find_demoted() {
+// A unit's queue may have held more than there is room for when it gets shorter, or its module is none any more.
+void Swap::find_cut_queues() {
   for (const Side& side : sides_) {
     for (const auto& [before, after] : side.pairs) {
       if (before->node == nullptr || after->node == nullptr) continue;
-      const bool was_unit = executor_of(from_, *before).unit_of(*before->node) != 0;
-      if (!was_unit || executor_of(to_, *after).unit_of(*after->node) != 0) continue;
+      if (executor_of(from_, *before).room_for_held_pkts(*before->node) <=
+          executor_of(to_, *after).room_for_held_pkts(*after->node)) {
+        continue;
+      }
       orphans_.push_back({.queue = nullptr,
                           .fillers = {},
                           .held_at = before,

@@ -46,7 +46,7 @@ class Swap {
     std::vector<const Instance*> fillers;  // its nodes there that are gone, too
     Task* from_task = nullptr;             // or: leftovers of an earlier swap
     const ExecNode* from_first = nullptr;
-    const Instance* held_at = nullptr;  // or: held by a unit that is none any more
+    const Instance* held_at = nullptr;  // or: held where less has room now
     const Instance* first = nullptr;    // of the next graph
     uint64_t max_pkts = 0;
     PartLeft* into = nullptr;
@@ -59,7 +59,7 @@ class Swap {
 
   void deal_tasks(const std::vector<std::unique_ptr<exec::FlowMeter>>& meters);
   void find_pairs();
-  void find_demoted();
+  void find_cut_queues();
   void add_unfinished(const Instance& at, const Instance& first);
   void add_unfinished_fillers(const Instance& queue, const Instance& first);
   void find_unfinished();

@@ -54,21 +54,6 @@ void Task::enter(ExecNode& first, Packet** pkts, uint32_t n, Context& ctx, bool 
   ctx.flush_free();
 }
 
-bool Task::run_leftovers(Context& ctx) {
-  return leftovers.run(
-      ctx.batch_limit_pkts,
-      [&](const ExecNode& first) {
-        executor->settle_changes(first.rank);  // packets held there came before
-        return has_room(first, first.rank, ctx) && executor->has_unit_room(first.rank);
-      },
-      [&](ExecNode& first, Packet** pkts, uint32_t n) { enter(first, pkts, n, ctx, false); },
-      [&] {
-        if (!has_space_for_held(ctx)) return false;
-        executor->settle_changes();  // packets that are polled next may pass by pointer
-        return true;
-      });
-}
-
 // Accounts for packets that the input polled but dropped before any module saw them.
 void Task::settle_refused(TaskInput& input, Context& ctx) {
   for (uint32_t i = 0; i < ctx.n_dropped; ++i) {
@@ -141,7 +126,7 @@ bool Task::flush_held(Context& ctx) {
 }
 
 bool Task::poll_queues(Context& ctx) {
-  bool any = run_leftovers(ctx);
+  bool any = exec::run_leftovers(*this, ctx);
   for (uint32_t i = 0; i < inputs.size(); ++i) {
     inputs[i].is_open = !leftovers.is_any() && has_room(*inputs[i].first, 0, ctx);
     any |= inputs[i].is_queue && poll_one(i, ctx, false) != 0;

@@ -60,8 +60,8 @@ class Task : public exec::TaskStorage<CoreTraits> {
   bool flush_held(Context& ctx);
   // Runs one batch of each input that is a queue. False when all were empty.
   bool poll_queues(Context& ctx);
-  // Runs leftovers while there is room for them. False when none was run.
-  bool run_leftovers(Context& ctx);
+  // Polled packets, or leftovers of a move, at the node where they go on.
+  void enter(ExecNode& first, Packet** pkts, uint32_t n_pkts, Context& ctx, bool is_sampled);
   // Whether a batch may enter at `first`.
   [[nodiscard]] bool has_room(const ExecNode& first, uint32_t loose_rank, const Context& ctx);
   [[nodiscard]] bool has_space_for_held(const Context& ctx);
@@ -79,7 +79,6 @@ class Task : public exec::TaskStorage<CoreTraits> {
   void flush(Context& ctx) { ctx.flush_free(); }
 
  private:
-  void enter(ExecNode& first, Packet** pkts, uint32_t n_pkts, Context& ctx, bool is_sampled);
   uint32_t absorb(Context& ctx);
   void settle_refused(TaskInput& input, Context& ctx);
   void run_housekeepers(Context& ctx);

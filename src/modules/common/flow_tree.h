@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// flow_tree.h - how one module adds nodes of its own to the tree of another module's packet
-// scheduler.
+// flow_tree.h - how modules reach the packet scheduler of their pipeline: they add nodes of their own to
+// its tree, or ask whether a flow's queue is full.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/module/environment.h"
+#include "core/packet/packet.h"
 #include "egress/tree/tree_params.h"
 
 namespace batchplane {
@@ -41,7 +42,7 @@ struct TreeChange {
   std::vector<TreeGuest> gone;    // removed; children come first
 };
 
-// Control thread.
+// Control thread, unless said otherwise.
 class FlowTree {
  public:
   virtual ~FlowTree() = default;
@@ -54,6 +55,9 @@ class FlowTree {
   virtual void settle(bool is_wanted) noexcept = 0;
   // No leaf has this flow, and no packet of an earlier leaf still waits.
   [[nodiscard]] virtual bool is_free(uint32_t flow) const = 0;
+  // Any sending worker: the queue of the packet's flow is full, so it would be dropped on arrival. It then
+  // counts as refused.
+  virtual bool refuses(Packet& pkt) noexcept = 0;
 
  protected:
   FlowTree() = default;

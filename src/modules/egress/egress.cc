@@ -18,6 +18,7 @@
 #include "modules/egress/egress_mailboxes.h"
 #include "modules/egress/egress_params.h"
 #include "modules/egress/egress_promises.h"
+#include "modules/egress/egress_reasons.h"
 #include "modules/egress/egress_status.h"
 #include "modules/egress/flow_rule.h"
 
@@ -27,9 +28,6 @@ namespace {
 const DropReason kMailboxFull{
     "mailbox_full", "the scheduler did not keep up with this worker",
     "enlarge mailbox_pkts, or give the scheduler's task a core of its own"};
-const DropReason kEgressFull{
-    "egress_full", "the egress queue of the packet's flow is full, or the longest while all are",
-    "the flow sends more than its share: raise its weight or limit_pkts"};
 const DropReason kEgressTooLong{"egress_too_long",
                                 "the packet is longer than its egress flow may send",
                                 "raise lmax_bytes of the flow"};
@@ -83,6 +81,13 @@ class Egress final : public Module, public FlowTree {
     book_->settle(is_wanted, is_idle_ ? scheduler_.get() : nullptr);
   }
   [[nodiscard]] bool is_free(uint32_t flow) const override { return book_->is_free(flow); }
+  bool refuses(Packet& pkt) noexcept override {
+    const uint32_t flow = scheduled_flow(pkt);
+    if (!scheduler_->backpressure().is_full(flow)) [[likely]]
+      return false;
+    counts_.note_early(flow);
+    return true;
+  }
 
   void consume(Context& ctx, Batch& batch) noexcept {
     egress::Descriptor pkts[exec::kMaxBatchPkts];
@@ -92,10 +97,10 @@ class Egress final : public Module, public FlowTree {
     const bool has_connections = book_->has_connections();
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       Packet& pkt = *batch[i];
-      const uint32_t flow = book_->known(flow_rule_.number_of(pkt));
+      const uint32_t flow = scheduled_flow(pkt);
       if (backpressure.is_full(flow)) [[unlikely]] {
         counts_.note_early(flow);
-        ctx.drop(batch, i, kEgressFull);
+        ctx.drop(batch, i, reason::kEgressFull);
         continue;
       }
       enter_task(pkt, ctx.now_ns);
@@ -256,7 +261,7 @@ class Egress final : public Module, public FlowTree {
   static const DropReason& reason_of(egress::Enqueued why) noexcept {
     if (why == egress::Enqueued::kTooLong) return kEgressTooLong;
     if (why == egress::Enqueued::kShed) return kEgressShed;
-    return why == egress::Enqueued::kNoFlow ? kEgressNoFlow : kEgressFull;
+    return why == egress::Enqueued::kNoFlow ? kEgressNoFlow : reason::kEgressFull;
   }
   void note_refused(const EgressRefusals::One& one) noexcept {
     counts_.note_refused(one.flow, one.why);
@@ -344,7 +349,7 @@ const Register<Egress> kEgress{{
     .state = StateOf::kOneOwner,
     .help = "Schedules what workers send: each flow gets its share of a link, whatever others do.",
     .params = egress_params(),
-    .drops = {&kMailboxFull, &kEgressFull, &kEgressTooLong, &kEgressNoFlow, &kEgressShed},
+    .drops = {&kMailboxFull, &reason::kEgressFull, &kEgressTooLong, &kEgressNoFlow, &kEgressShed},
     .notes = "A task begins here: set `worker` to the core that schedules, and let port_out "
              "follow. Any number of workers may send into it. With `prio` a "
              "weight is a level, 1 to 64, and 64 goes first. Live: add, replace, delete flows; "

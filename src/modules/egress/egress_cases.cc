@@ -26,8 +26,10 @@ const AddCases kEgressCases{
               {"egress", R"({"flow_by": "qfi", "flows": [{"flow": 9}]})"},
               {"egress", R"({"flow_by": "hash", "hash_flows": 4, "flows": [{"flow": 3}]})"}},
      .cost = add_egress_costs,
-     .without = {
-         {"egress", Need::kGolden, "it moves packets as they are from workers to a port"}}}};
+     .without = {{"egress", Need::kGolden, "it moves packets as they are from workers to a port"},
+                 {"early_drop", Need::kFuzz, "without a scheduler in the pipeline there is none"},
+                 {"early_drop", Need::kCost, "without a scheduler in the pipeline there is none"},
+                 {"early_drop", Need::kGolden, "what it drops depends on another module"}}}};
 
 }  // namespace
 }  // namespace batchplane::cases

@@ -22,7 +22,7 @@ std::vector<exec::MoveChange> Decomposer::step(const Model& model, const Snapsho
   ++n_periods_;
   if (settings_.decompose == Decompose::kOff || model.workers.size() < 2) return {};
   if (n_periods_ % settings_.master_periods != 0) return {};
-  const View view(model, snapshot, settings_.percentile);
+  const View view(model, snapshot, settings_.percentile, hop_);
   forget_what_is_back(view);
   undo_without_gain(view);
   if (!moves_.empty()) return moves_;
@@ -210,9 +210,9 @@ bool Decomposer::balance_once(const View& view, uint32_t worker, std::vector<dou
       const auto is_gone = [&](uint32_t m) { return gone.contains(m); };
       if (part.size() == task.modules.size() || std::ranges::any_of(part, is_gone)) continue;
       const double moved = view.load_of_part(head);
-      const double left = load[worker] - moved + view.hop_load(head, kSendNs);
+      const double left = load[worker] - moved + view.hop_load(head, hop_.send_per_pkt_ns);
       for (uint32_t to = 0; to < load.size(); ++to) {
-        const double more = load[to] + moved + view.hop_load(head, kTakeNs);
+        const double more = load[to] + moved + view.hop_load(head, hop_.take_per_pkt_ns);
         if (to == worker || std::max(left, more) >= best_busiest) continue;
         if (view.breaks_promises(part, to)) continue;
         best = {head, to, left, more};

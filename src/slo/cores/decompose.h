@@ -14,10 +14,18 @@
 
 namespace batchplane::slo {
 
+// What a packet costs the sending and the receiving worker when it is handed over, besides the queue
+// itself: its cache lines change cores. As profiled for the built-in costs, until costs are given.
+struct HopCosts {
+  double send_per_pkt_ns = 19;
+  double take_per_pkt_ns = 20;
+};
+
 // Runs beside a controller of buffers, over all models that its moves lead to. Reads no clock.
 class Decomposer {
  public:
-  explicit Decomposer(const Settings& settings) : settings_(settings) {}
+  explicit Decomposer(const Settings& settings, const HopCosts& hop = {})
+      : settings_(settings), hop_(hop) {}
 
   // Called after each period; `snapshot` is of `model`. Returns moves at most every master_periods.
   std::vector<exec::MoveChange> step(const Model& model, const Snapshot& snapshot);
@@ -29,10 +37,6 @@ class Decomposer {
   static constexpr double kReturnLoad = 0.6;
   // A part moves to a worker with SLO flows only if it leaves them this share of their time.
   static constexpr double kPartDelay = 0.5;
-  // Costs per packet of a hop for the sending and the receiving worker, besides the queue itself:
-  // its cache lines change cores.
-  static constexpr double kSendNs = 19;
-  static constexpr double kTakeNs = 20;
 
  private:
   struct Part {
@@ -57,6 +61,7 @@ class Decomposer {
   void move(const View& view, uint32_t module, uint32_t worker, const char* reason);
 
   const Settings settings_;
+  const HopCosts hop_;
   uint64_t n_periods_ = 0;
   std::map<std::string, Part> parts_;         // parts moved by this object, by module
   std::map<std::string, uint64_t> patience_;  // minimum periods that a part stays away

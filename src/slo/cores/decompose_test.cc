@@ -171,6 +171,9 @@ TEST(Decompose, BalanceHalvesTheLoadOfAFullWorker) {
   ASSERT_EQ(moves.size(), 1U);
   EXPECT_TRUE(moves[0].module == 2 || moves[0].module == 4);
   EXPECT_STREQ(moves[0].reason, "overload");
+  Decomposer far(fork.settings, {.send_per_pkt_ns = 150, .take_per_pkt_ns = 150});
+  EXPECT_TRUE(moves_within(far, fork, 6).empty())
+      << "handing packets over costs as much as the part";
   fork.cost(2, 0);
   fork.cost(4, 100, 280);
   Decomposer whole(fork.settings);

@@ -14,8 +14,8 @@ namespace batchplane::slo {
 
 // Loads and SLOs of one period, by module, task and worker of one model.
 struct Decomposer::View {
-  View(const Model& a_model, const Snapshot& a_period, double a_percentile)
-      : model(a_model), period(a_period), percentile(a_percentile) {
+  View(const Model& a_model, const Snapshot& a_period, double a_percentile, const HopCosts& a_hop)
+      : model(a_model), period(a_period), percentile(a_percentile), hop(a_hop) {
     const double length_ns = std::max(1.0, static_cast<double>(period.period_ns));
     load.resize(model.workers.size(), 0.0);
     feeds.resize(model.modules.size());
@@ -91,7 +91,7 @@ struct Decomposer::View {
   [[nodiscard]] bool is_worth_a_hop(uint32_t head) const {
     double run = 0;
     for (const uint32_t m : part_of(head)) run = std::max(run, run_ns(m, model.batch_limit_pkts));
-    return run > (kSendNs + kTakeNs) * model.batch_limit_pkts;
+    return run > (hop.send_per_pkt_ns + hop.take_per_pkt_ns) * model.batch_limit_pkts;
   }
   // Load that handing a part's packets over adds, in both directions, at `ns` per packet.
   [[nodiscard]] double hop_load(uint32_t head, double ns) const { return pkts_per_ns[head] * ns; }
@@ -146,6 +146,7 @@ struct Decomposer::View {
   const Model& model;
   const Snapshot& period;
   const double percentile;
+  const HopCosts hop;
   std::vector<double> load;                  // by worker: share of its time
   std::vector<double> load_of;               // by module
   std::vector<double> pkts_per_ns;           // by module

@@ -398,7 +398,7 @@ void Solver::settle_infeasible(const Program& program) {
 void Solver::start(const Program& program) {
   solution_.triggers_pkts.assign(program.modules.size(), 0);
   solution_.relaxations = 0;
-  is_tried_ = false;
+  tried_.reset();
   std::ranges::fill(is_out_, uint8_t{0});
   std::ranges::fill(is_pinned_, uint8_t{0});
   std::ranges::fill(penalty_, 0.0);

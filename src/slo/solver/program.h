@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -249,9 +250,8 @@ class Solver {
   bool is_rescue_ = false;
 
   Evaluation at_;
-  Evaluation trial_;           // at tried_
-  std::vector<double> tried_;  // triggers
-  bool is_tried_ = false;      // a program may have no module
+  Evaluation trial_;                          // at tried_
+  std::optional<std::vector<double>> tried_;  // triggers
   Slopes slopes_;
   Solution solution_;
 };
