@@ -58,6 +58,7 @@ BENCHMARKS = [
     Benchmark("rte_sched", "packet schedulers beside DPDK's", 30, 20, "32 flows"),
     Benchmark("handover", "from the generator's core to the worker's", 40, 15),
     Benchmark("two_workers", "a router over two workers by size of the ring", 20, 15),
+    Benchmark("early_drop", "a flood dropped at the scheduler or at the first module", 10, 15),
     Benchmark("statistics", "reading all statistics 100 times a second", 5, 65),
     Benchmark("tables", "route changes under load", 3, 15),
     Benchmark("simulator", "how fast virtual time runs", 40, 10),

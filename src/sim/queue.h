@@ -134,10 +134,12 @@ class Queue {
     woken_ = &woken;
     reader_ = reader;
     writers_.resize(rings_.size(), reader);
+    look_for_far_writers();
   }
   void set_writer(uint32_t ring, uint32_t worker) {
     writers_.resize(rings_.size(), worker);
     writers_[ring] = worker;
+    look_for_far_writers();
   }
 
   // Whether another worker takes what is put into the ring.
@@ -145,9 +147,7 @@ class Queue {
     return ring < writers_.size() && writers_[ring] != reader_;
   }
   // Whether another worker puts something in.
-  [[nodiscard]] bool is_fed_from_afar() const {
-    return std::ranges::any_of(writers_, [&](uint32_t writer) { return writer != reader_; });
-  }
+  [[nodiscard]] bool is_fed_from_afar() const { return is_fed_from_afar_; }
 
   // Null if there is none in use.
   [[nodiscard]] Scheduler* scheduler() { return scheduler_.get(); }
@@ -262,12 +262,18 @@ class Queue {
   void add_lost(uint64_t pkts) { rings_.front().add_lost(pkts); }
 
  private:
+  void look_for_far_writers() {
+    is_fed_from_afar_ =
+        std::ranges::any_of(writers_, [&](uint32_t writer) { return writer != reader_; });
+  }
+
   const uint32_t size_pkts_;
   uint32_t credit_pkts_;
   const bool holds_back_;  // its producers
   std::vector<QueueRing> rings_;
   std::vector<uint32_t> writers_;  // worker of each ring
   uint32_t reader_ = 0;            // worker
+  bool is_fed_from_afar_ = false;
   Woken* woken_ = nullptr;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<Stage> stage_;
