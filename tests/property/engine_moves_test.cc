@@ -125,7 +125,7 @@ void expect_same(uint64_t seed, uint32_t& n_moves) {
 }
 
 TEST(EngineAndSimulator, AgreeWhilePartsMove) {
-  const uint64_t n_seeds = std::getenv("BATCHPLANE_LONG") != nullptr ? 600 : 20;
+  const uint64_t n_seeds = std::getenv("BATCHPLANE_LONG") != nullptr ? 600 : 8;
   uint32_t n_moves = 0;
   for (uint64_t seed = 1; seed <= n_seeds && !HasFailure(); ++seed) expect_same(seed, n_moves);
   EXPECT_GT(n_moves, 10 * n_seeds);

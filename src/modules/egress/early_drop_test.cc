@@ -2,6 +2,10 @@
 // early_drop_test.cc - a flood is dropped before it costs work, and nothing else is.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
 #include "base/error.h"
 #include "modules/egress/egress_test_util.h"
 
@@ -41,7 +45,8 @@ uint64_t pkts_at(const Snapshot& now, const std::string& name) {
   return std::ranges::find(now.modules, name, &ModuleSnapshot::name)->pkts;
 }
 uint64_t dropped_at(const Snapshot& now, const std::string& name) {
-  return std::ranges::find(now.modules, name, &ModuleSnapshot::name)->dropped_pkts;
+  const auto& drops = std::ranges::find(now.modules, name, &ModuleSnapshot::name)->drops;
+  return std::accumulate(drops.begin(), drops.end(), uint64_t{0});
 }
 
 // With mailboxes, and on a single worker.

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from batchplane.egress.replay import costs_ns
@@ -14,6 +16,7 @@ from batchplane.experiments.pspat import (
     algorithms,
     budget,
     bus,
+    device,
     dispatch,
     kernel,
     latency,
@@ -22,6 +25,7 @@ from batchplane.experiments.pspat import (
     throughput,
 )
 from batchplane.experiments.pspat.watched import Watched, latencies_pkts, percentile
+from batchplane.lang.load import load_pipeline
 
 
 def _outcome(module) -> Outcome:
@@ -109,10 +113,29 @@ def test_rates_are_held_against_the_slides(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(
         dispatch, "flat_out_mpps", lambda what, _: 20.0 - what.dispatchers + what.dispatch_pkts / 10
     )
+    monkeypatch.setattr(dispatch.kernel, "missing", lambda: "not here")
     outcome = _outcome(dispatch)
     assert [v.verdict for v in outcome.verdicts] == ["same", "same", "same", "same"]
     assert len(outcome.rows) == 2 * (1 + 2 * 5)
     assert outcome.draw().axes
+
+
+def test_dispatchers_to_a_device_are_judged() -> None:
+    rates = {(device.SINK, n, batch): [0.5 + 0.1 * n] for n in (0, 1) for batch in dispatch.BATCHES}
+    verdicts = dispatch.device_claims(dispatch.rows_of(rates))
+    assert [verdict.verdict for verdict in verdicts] == ["same", "same"]
+    rates[device.SINK, 1, 256] = [0.4]
+    verdicts = dispatch.device_claims(dispatch.rows_of(rates))
+    assert [verdict.verdict for verdict in verdicts] == ["different", "different"]
+
+
+@pytest.mark.parametrize("dispatchers", device.DISPATCHERS)
+def test_what_sends_to_a_device_is_a_pipeline(dispatchers: int, tmp_path: Path) -> None:
+    file = tmp_path / "io.yaml"
+    file.write_text(device.pipeline(dispatchers, 8))
+    made = load_pipeline(file).pipeline
+    assert ("dispatcher" in made["modules"]) == bool(dispatchers)
+    assert len(made["workers"]) == 1 + dispatchers
 
 
 @pytest.mark.parametrize("way", ["arbiter", "lock", "alone"])

@@ -11,6 +11,7 @@ from ...plots.base import COLOURS
 from ..common.case import Case
 from ..common.experiment import MEASURED, Experiment, Outcome, Results, Row, Setup, shown
 from ..common.verdict import Verdict, at_least
+from . import device, kernel
 from .rates import RATE_COLUMNS, finish_rates, rate_cells
 
 if TYPE_CHECKING:
@@ -34,16 +35,35 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
                     found.setdefault((sink, dispatchers, batch), []).append(
                         flat_out_mpps(what, run_ms)
                     )
-    rows: list[Row] = [
-        {
-            "sink": sink,
-            "dispatchers": dispatchers,
-            "batch_pkts": batch if dispatchers else 0,
-            **rate_cells(rates),
-        }
+    rows = rows_of(
+        {(sink, n, batch if n else 0): rates for (sink, n, batch), rates in found.items()}
+    )
+    verdicts = claims(rows)
+    if kernel.missing() is None:
+        on_device = rows_of(device.measure(1 if setup.is_quick else 3, 10 * run_ms, BATCHES))
+        rows += on_device
+        verdicts += device_claims(on_device)
+    return Outcome(rows, COLUMNS, verdicts, lambda: draw(rows, setup))
+
+
+def rows_of(found: dict[tuple[str, int, int], list[float]]) -> list[Row]:
+    """Rates by sink, dispatchers, and packets handed over, or sent, at a time."""
+    return [
+        {"sink": sink, "dispatchers": dispatchers, "batch_pkts": batch, **rate_cells(rates)}
         for (sink, dispatchers, batch), rates in found.items()
     ]
-    return Outcome(rows, COLUMNS, claims(rows), lambda: draw(rows, setup))
+
+
+def device_claims(rows: list[Row]) -> list[Verdict]:
+    """What dispatchers and batches are worth where sending takes system calls."""
+    of = {(row["dispatchers"], row["batch_pkts"]): float(row["mpps"]) for row in rows}
+    times = lambda value: f"{value:.2f}x"  # noqa: E731
+    gain = {f"{n} at a time": of[1, n] / of[0, n] for n in BATCHES}
+    large = {f"{n} dispatchers": of[n, BATCHES[-1]] / of[n, 1] for n in device.DISPATCHERS}
+    return [
+        at_least("over veth a dispatcher takes work off the arbiter", gain, 1, times),
+        at_least("over veth sending 256 at a time is worth it (against one)", large, 1, times),
+    ]
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
@@ -109,5 +129,6 @@ COLUMNS = (
 
 EXPERIMENT = Experiment(
     "pspat_io", "PSPAT: dispatchers", plan, "pspat_io", (),
-    "the scheduler has a core; client and dispatchers share the others.", runs=(MEASURED,),
+    "the scheduler has a core; client and dispatchers share the others. Over veth the client is on "
+    "the scheduler's core.", runs=(MEASURED,),
 )  # fmt: skip
