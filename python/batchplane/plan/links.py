@@ -108,5 +108,6 @@ def _has_sizes(params: Mapping[str, Any]) -> bool:
 
 
 def _names(rows: list[PlanRow]) -> str:
-    more = f" and {len(rows) - 1} more flows" if rows[1:] else ""
+    n = len(rows) - 1
+    more = f" and {n} more {'flow' if n == 1 else 'flows'}" if n else ""
     return f"{rows[0]['flow']}{more}"

@@ -58,17 +58,19 @@ def _missed_line(report: Report, members: list[PlanRow]) -> str:
             f"{who} is below the inherent delay: its modules alone take {least} for "
             f"one packet (cheaper modules, or an SLO of {_min_slo(report, worst)})"
         )
+    waits = f"waiting for the link '{worst['link']}'"
     terms = {
         "turnaround (waiting for other work)": worst["turnaround_ns"],
         "filling": worst["fill_ns"],
         "service": worst["service_ns"],
-        f"waiting for the link '{worst['link']}'": worst["link_ns"] or 0,
+        waits: worst["link_ns"] or 0,
     }
     most = max(terms, key=lambda name: terms[name])
+    fix = "a larger share of the link" if most == waits else "cheaper modules"
     return (
-        f"{who} cannot be met {_load(report)}: the delay is {short_duration(worst['measured_ns'])}, "
-        f"most of it {most} (cheaper modules, less load, or an SLO of "
-        f"{_min_slo(report, worst)})"
+        f"{who} cannot be met {_load(report)}: the delay is "
+        f"{short_duration(worst['measured_ns'])}, most of it {most} ({fix}, less load, or an SLO "
+        f"of {_min_slo(report, worst)})"
     )
 
 
