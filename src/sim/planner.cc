@@ -2,9 +2,13 @@
 #include "sim/planner.h"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
+#include <vector>
 
 #include "base/nearest_word.h"
 #include "exec/promise.h"
+#include "sim/planner_links.h"
 #include "sim/simulation.h"
 #include "slo/controllers.h"
 #include "slo/estimate/program_view.h"
@@ -18,41 +22,74 @@ constexpr uint32_t kMinSteps = 12;       // ratios settle by a quarter per perio
 constexpr uint32_t kMaxSteps = 40;
 constexpr uint32_t kQuietSteps = 4;  // without a changed trigger: the plan has settled
 
+// Rates below full load: a link carries less than the core.
+struct Feed {
+  double rate_pps = 0;
+  std::vector<double> pps_of_source;
+};
+
 class Planning {
  public:
-  Planning(const Spec& spec, const PlanRequest& request)
-      : spec_(spec), request_(request), simulation_(spec), model_(simulation_.model()) {
+  // Without a feed inputs are never empty.
+  Planning(const Spec& spec, const PlanRequest& request, const Feed* feed)
+      : spec_(spec),
+        request_(request),
+        feed_(feed),
+        simulation_(spec),
+        model_(simulation_.model()) {
     settings_ = request.settings;
     settings_.releases_when_idle = !spec.pipeline.engine.is_idle_hold;
     simulation_.set_percentile(settings_.percentile);
-    simulation_.saturate();
+    if (feed == nullptr) {
+      simulation_.saturate();
+    } else {
+      simulation_.feed_evenly(feed->pps_of_source);
+    }
+    links_.emplace(spec, simulation_);
     if (request.merged) {
       simulation_.merge_branch(simulation_.graph().at(request.merged->first),
                                request.merged->second);
     }
     read_slos();
-    for (uint32_t f = 0; f < slo_ns_.size(); ++f)
-      simulation_.set_slo(model_.flows[f].name, slo_ns_[f]);
+    set_budgets();
   }
 
-  Value run() {
-    const auto controller = slo::make_controller(request_.controller, model_, settings_);
+  void settle() {
+    controller_ = slo::make_controller(request_.controller, model_, settings_);
     uint32_t quiet = 0;
     while (steps_ < kMaxSteps && !is_settled_) {
       run_period(kPolls);
-      decision_ = controller->step(period_);
+      decision_ = controller_->step(period_);
       ++steps_;
       quiet = apply() ? 0 : quiet + 1;
       is_settled_ = quiet >= kQuietSteps && steps_ >= kMinSteps;
     }
     run_period(kLastPolls);
+  }
+  [[nodiscard]] double rate_pps() const {
+    return static_cast<double>(in_pkts_) * 1e9 / static_cast<double>(period_.period_ns);
+  }
+  // What the links carry of the last period's packets.
+  [[nodiscard]] Feed feed_of_links() const {
+    Feed feed{.rate_pps = links_->most_pps(in_pkts_)};
+    uint64_t sent_pkts = 0;
+    for (const auto& source : simulation_.graph().sources) sent_pkts += sent_pkts_of(*source);
+    for (const auto& source : simulation_.graph().sources) {
+      feed.pps_of_source.push_back(feed.rate_pps * share_of(sent_pkts_of(*source), sent_pkts));
+    }
+    return feed;
+  }
+
+  // `core_pps`: the rate of full load.
+  Value told(double core_pps) {
     slo::ProgramView view(model_, settings_);
     view.update(period_);
     slo::evaluate(view.program(), view.current(), at_);
-    const double rate_pps =
-        static_cast<double>(in_pkts_) * 1e9 / static_cast<double>(period_.period_ns);
     return Dict{{"controller", request_.controller},
-                {"rate_pps", rate_pps},
+                {"rate_pps", rate_pps()},
+                {"core_pps", core_pps},
+                {"limited_by", feed_ == nullptr ? "core" : "link"},
+                {"links", links_->value(in_pkts_, rate_pps())},
                 {"model_pps", decision_.predicted_pps},
                 {"steps", steps_},
                 {"is_settled", is_settled_},
@@ -60,7 +97,7 @@ class Planning {
                 {"workers", workers_value()},
                 {"tasks", tasks_value(view)},
                 {"flows", flows_value(view)},
-                {"modules", modules_value(view, controller->explain())}};
+                {"modules", modules_value(view, controller_->explain())}};
   }
 
  private:
@@ -79,9 +116,32 @@ class Planning {
     }
   }
 
+  // Of each flow's SLO, what its link may take is not the graph's.
+  void set_budgets() {
+    for (uint32_t f = 0; f < slo_ns_.size(); ++f) {
+      const auto bound_ns = static_cast<uint64_t>(links_->wait_of(f).bound_ns);
+      const uint64_t left_ns = slo_ns_[f] > bound_ns ? slo_ns_[f] - bound_ns : 1;
+      simulation_.set_slo(model_.flows[f].name, slo_ns_[f] == 0 ? 0 : left_ns);
+    }
+  }
+
+  static uint64_t sent_pkts_of(const Source& source) {
+    uint64_t pkts = 0;
+    for (const TrafficFlowCounts& flow : source.counts()) pkts += flow.sent_pkts;
+    return pkts;
+  }
+
   void run_period(uint32_t polls) {
-    simulation_.run_rounds(polls);
+    links_->begin_period();
+    if (feed_ == nullptr) {
+      simulation_.run_rounds(polls);
+    } else {
+      const double pkts = static_cast<double>(polls) * spec_.pipeline.engine.batch_pkts;
+      simulation_.run_until(simulation_.now_ns() +
+                            static_cast<uint64_t>(pkts * 1e9 / feed_->rate_pps));
+    }
     period_ = simulation_.period();
+    if (links_->look()) set_budgets();
     in_pkts_ = 0;
     for (uint32_t m = 0; m < model_.modules.size(); ++m) {
       if (model_.modules[m].has_buffer) continue;
@@ -141,14 +201,21 @@ class Planning {
         fill_ns += at_.fill_ns[view.program().flow_modules[i]];
         service_ns += at_.service_ns[view.program().flow_modules[i]];
       }
+      const PlannedLinks::Wait& wait = links_->wait_of(f);
+      const bool has_link = wait.scheduler != nullptr;
+      const auto link_ns = static_cast<uint64_t>(wait.bound_ns);
+      const uint64_t core_ns = period_.flows[f].delay_ns;
       Dict row{{"flow", model_.flows[f].name},
                {"slo_ns", slo_ns_[f]},
-               {"delay_ns", turnaround_ns + fill_ns + service_ns},
+               {"delay_ns", turnaround_ns + fill_ns + service_ns + wait.bound_ns},
                {"turnaround_ns", turnaround_ns},
                {"fill_ns", fill_ns},
                {"service_ns", service_ns},
-               {"min_ns", view.min_service_ns(f)},
-               {"measured_ns", period_.flows[f].delay_ns},
+               {"link", has_link ? Value(wait.link) : Value()},
+               {"link_ns", has_link && !wait.has_bound ? Value() : Value(link_ns)},
+               {"is_beyond_share", links_->is_beyond_share(f, in_pkts_, rate_pps())},
+               {"min_ns", view.min_service_ns(f) + wait.bound_ns},
+               {"measured_ns", core_ns == 0 ? 0 : core_ns + link_ns},
                {"late_share", share_of(period_.flows[f].late_pkts, period_.flows[f].pkts)},
                {"is_broken", exec::is_slo_broken(period_.flows[f], settings_.percentile)},
                {"share", share_of(period_.flows[f].pkts, in_pkts_)}};
@@ -221,9 +288,12 @@ class Planning {
 
   const Spec& spec_;
   const PlanRequest& request_;
+  const Feed* feed_;
   slo::Settings settings_;
   Simulation simulation_;
   const exec::ControlModel& model_;
+  std::optional<PlannedLinks> links_;
+  std::unique_ptr<slo::Controller> controller_;
   std::vector<uint64_t> slo_ns_;  // by flow
   exec::PeriodSnapshot period_;
   exec::Decision decision_;
@@ -235,6 +305,15 @@ class Planning {
 
 }  // namespace
 
-Value plan(const Spec& spec, const PlanRequest& request) { return Planning(spec, request).run(); }
+Value plan(const Spec& spec, const PlanRequest& request) {
+  Planning full(spec, request, nullptr);
+  full.settle();
+  const Feed feed = full.feed_of_links();
+  if (feed.rate_pps >= full.rate_pps()) return full.told(full.rate_pps());
+  // Below full load batches fill more slowly: the links' rate has triggers and delays of its own.
+  Planning at_links(spec, request, &feed);
+  at_links.settle();
+  return at_links.told(full.rate_pps());
+}
 
 }  // namespace batchplane::sim

@@ -3,7 +3,8 @@
 // of a saturated simulation until it settles.
 //
 // With `optimal`, triggers, rates and multipliers are those of its program; docs/model.md says what
-// such a period leaves out.
+// such a period leaves out. If a packet scheduler's link carries less than the core, the controller
+// settles once more at the link's rate.
 #pragma once
 
 #include <map>

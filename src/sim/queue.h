@@ -169,11 +169,13 @@ class Queue {
     credit_pkts_ = credit_pkts;
     for (QueueRing& ring : rings_) ring.set_credit(credit_pkts);
   }
-  // Plans have no link, so a scheduler does nothing in them.
   void join_clocks() {
     for (QueueRing& ring : rings_) ring.join_clocks();
-    scheduler_.reset();
   }
+  // For plans: packets pass the scheduler without waiting, and are metered.
+  void free_link() { meter_ = std::move(scheduler_); }
+  // The scheduler of a plan; null if there is none.
+  [[nodiscard]] Scheduler* meter() const { return meter_.get(); }
   [[nodiscard]] uint32_t room_pkts(uint32_t ring) const { return rings_[ring].room_pkts(); }
   [[nodiscard]] uint32_t space_pkts(uint32_t ring) const { return rings_[ring].space_pkts(); }
   bool put(uint32_t ring, Packet* pkt, uint64_t now_ns) {
@@ -190,6 +192,7 @@ class Queue {
       if (++next_ == rings_.size()) next_ = 0;
       const bool is_tight = rings_[at].room_pkts() < exec::kMaxBatchPkts;
       if (const uint32_t n = rings_[at].take(pkts, most, now_ns); n != 0) {
+        for (uint32_t i = 0; meter_ != nullptr && i < n; ++i) meter_->meter(*pkts[i]);
         if (is_tight && holds_back_ && woken_ != nullptr) woken_->add(writers_[at]);
         return n;
       }
@@ -276,6 +279,7 @@ class Queue {
   bool is_fed_from_afar_ = false;
   Woken* woken_ = nullptr;
   std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<Scheduler> meter_;  // of a plan, instead
   std::unique_ptr<Stage> stage_;
   size_t next_ = 0;
 };

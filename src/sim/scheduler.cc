@@ -17,6 +17,10 @@ namespace {
 // Part of a packet on the wire, but not in memory.
 constexpr uint32_t kFcsBytes = 4;
 
+uint32_t len_bytes_of(const Packet& pkt) {
+  return std::max(pkt.size_bytes, kFcsBytes + 1) - kFcsBytes;
+}
+
 [[noreturn]] void refuse_flow(const std::string& why, uint32_t number) {
   throw ConfigError(why, "simulation.schedulers", "of flow or node " + std::to_string(number));
 }
@@ -85,7 +89,8 @@ class SchedulerOf final : public Scheduler {
 
 }  // namespace
 
-Scheduler::Scheduler(const SchedulerSpec& spec) : flows_(spec.capacity.flows) {
+Scheduler::Scheduler(const SchedulerSpec& spec)
+    : framing_(spec.framing), flows_(spec.capacity.flows) {
   const egress::Crowd crowd = egress::crowd_of(spec.flows, spec.capacity.pkts);
   const egress::Server server{.rate_bps = spec.rate_bps, .framing = spec.framing};
   for (const auto& [number, params] : spec.flows) {
@@ -97,15 +102,27 @@ Scheduler::Scheduler(const SchedulerSpec& spec) : flows_(spec.capacity.flows) {
   }
 }
 
-void Scheduler::put(Packet* pkt, uint64_t at_ns) {
-  const uint32_t flow = flow_of(*pkt);
-  if (pkt->path_state >= promised_.size()) promised_.resize(pkt->path_state + 1U, kNobody);
-  uint32_t& promised = promised_[pkt->path_state];
+void Scheduler::note_promise(const Packet& pkt, uint32_t flow) {
+  if (pkt.path_state >= promised_.size()) promised_.resize(pkt.path_state + 1U, kNobody);
+  uint32_t& promised = promised_[pkt.path_state];
   if (promised == kNobody || flows_[promised].bound.total_ns() < flows_[flow].bound.total_ns()) {
     promised = flow;
   }
-  const uint32_t len_bytes = std::max(pkt->size_bytes, kFcsBytes + 1) - kFcsBytes;
-  enqueue(egress::Descriptor::of(reinterpret_cast<uint64_t>(pkt), len_bytes, flow, at_ns));
+}
+
+void Scheduler::put(Packet* pkt, uint64_t at_ns) {
+  const uint32_t flow = flow_of(*pkt);
+  note_promise(*pkt, flow);
+  enqueue(egress::Descriptor::of(reinterpret_cast<uint64_t>(pkt), len_bytes_of(*pkt), flow, at_ns));
+}
+
+void Scheduler::meter(const Packet& pkt) {
+  const uint32_t flow = flow_of(pkt);
+  note_promise(pkt, flow);
+  Metered& metered = flows_[flow].metered;
+  metered.pkts += 1;
+  metered.bytes += len_bytes_of(pkt);
+  metered.wire_bytes += framing_.wire_bytes(len_bytes_of(pkt));
 }
 
 void Scheduler::refuse(const egress::Descriptor& pkt, egress::Enqueued why) {

@@ -22,11 +22,18 @@ class Scheduler {
     Packet* pkt;
     egress::Enqueued why;
   };
+  // What passed in a plan.
+  struct Metered {
+    uint64_t pkts = 0;
+    uint64_t bytes = 0;       // of the packets alone
+    uint64_t wire_bytes = 0;  // on the link
+  };
   // A flow's guarantee and its refused packets.
   struct Flow {
     bool is_known = false;
     uint64_t refused_pkts = 0;  // since take_promises()
     egress::Bound bound;        // without the arbiter's rounds
+    Metered metered;
   };
 
   explicit Scheduler(const SchedulerSpec& spec);
@@ -55,6 +62,12 @@ class Scheduler {
     for (Flow& flow : flows_) flow.refused_pkts = 0;
   }
 
+  // For plans: the packet passes without waiting, and counts as what it would take of the link.
+  void meter(const Packet& pkt);
+  void begin_metering() {
+    for (Flow& flow : flows_) flow.metered = {};
+  }
+
   // Refused packets are in refused(), for the caller to drop.
   void put(Packet* pkt, uint64_t at_ns);
   virtual uint32_t release(Packet** pkts, uint32_t most, uint64_t now_ns) = 0;
@@ -75,6 +88,9 @@ class Scheduler {
   }
 
  private:
+  void note_promise(const Packet& pkt, uint32_t flow);
+
+  egress::Framing framing_;
   std::vector<uint32_t> flow_of_traffic_;
   static constexpr uint32_t kNobody = ~0U;
 

@@ -39,6 +39,9 @@ class Simulation {
   // then on inputs are never empty, and only work takes time. The busiest source of a task fills
   // every poll; the others bring what arrives meanwhile.
   void saturate();
+  // For plans below full load, before the first run_until: sources bring their packets evenly, at
+  // these rates. Only links are never busy.
+  void feed_evenly(const std::vector<double>& pps_of_source);
   // Polls every source `rounds` times. Packets in rings are polled by the next tasks before any
   // others arrive. Workers' clocks are independent; elapsed time is that of the busiest worker.
   void run_rounds(uint32_t rounds);
@@ -109,6 +112,7 @@ class Simulation {
   [[nodiscard]] uint64_t next_event_ns(const Worker& worker) const;
   [[nodiscard]] uint64_t next_input_ns(const Task& task, const Context& ctx) const;
   void take_stalls(Worker& worker);
+  void free_links();
   bool poll_next(Task& task);
   bool poll_queues();
   void collect_flows();

@@ -34,16 +34,28 @@ void fill_inputs(Task& task, uint32_t batch_pkts) {
 
 }  // namespace
 
-void Simulation::saturate() {
+void Simulation::free_links() {
   for (const ModuleSpec& module : spec_.pipeline.modules) {
     if (!spec_.stages.contains(module.name)) continue;
     throw ConfigError("a plan runs every module on its worker",
                       spec_.pipeline.where("modules." + module.name + ".device"),
                       "leave out its device");
   }
+  for (const auto& queue : graph_->queues) queue->free_link();
+  for (const auto& worker : workers_) worker->ctx.noise_sigma = 0;
+}
+
+void Simulation::saturate() {
+  free_links();
   for (const auto& task : graph_->tasks) fill_inputs(*task, spec_.pipeline.engine.batch_pkts);
   for (const auto& queue : graph_->queues) queue->join_clocks();
-  for (const auto& worker : workers_) worker->ctx.noise_sigma = 0;
+}
+
+void Simulation::feed_evenly(const std::vector<double>& pps_of_source) {
+  free_links();
+  for (size_t s = 0; s < graph_->sources.size(); ++s) {
+    graph_->sources[s]->fill_evenly(pps_of_source.at(s));
+  }
 }
 
 void Simulation::merge_branch(uint32_t module, uint32_t gate) {

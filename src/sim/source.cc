@@ -113,6 +113,12 @@ void Source::fill_always(double poll_pkts, uint32_t max_pkts) {
   spec_.ring_pkts = std::min(spec_.ring_pkts, static_cast<uint32_t>(std::ceil(poll_pkts)));
 }
 
+void Source::fill_evenly(double rate_pps) {
+  fill_always(1, 1);
+  spec_.is_on = rate_pps > 0;
+  if (spec_.is_on) pkt_ticks_ = std::max<uint64_t>(1, to_ticks(1e9 / rate_pps));
+}
+
 double Source::offered_pps() const {
   if (spec_.is_saturating) return 0;
   if (is_trace()) {

@@ -102,6 +102,8 @@ class Source {
   // room, regardless of its due time and generation cost. If poll_pkts is less than `max_pkts`, a
   // poll returns that many on average.
   void fill_always(double poll_pkts, uint32_t max_pkts);
+  // For plans below full load: the same packets in the same order, one by one at this rate.
+  void fill_evenly(double rate_pps);
   // Offered rate by its schedule; 0 = it saturates.
   [[nodiscard]] double offered_pps() const;
 

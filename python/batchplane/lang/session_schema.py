@@ -84,6 +84,13 @@ class QerModel(_Rule):
     priority: int = Field(
         default=0, ge=0, le=7, description="priority among shaped traffic; 7 goes first"
     )
+    five_qi: int = Field(
+        default=9,
+        ge=1,
+        le=255,
+        alias="5qi",
+        description="standardised 5QI: says the priority where none is given",
+    )
 
 
 class UrrModel(_Rule):

@@ -15,6 +15,7 @@ from typing import Any
 from ..native.loader import NativePlanner, make_planner
 from ..sim.prepare import Inputs
 from .branches import Branch, branches_of
+from .links import LINK, assumed_sizes, link_doubts, name_limits
 
 OPTIMAL = "optimal"
 BASELINES = ("null", "max")
@@ -79,6 +80,8 @@ class Report:
                 {
                     "slo_factor": factor,
                     "rate_pps": plan["rate_pps"],
+                    "core_pps": plan["core_pps"],
+                    "limited_by": plan["limited_by"],
                     "is_kept": not missed_flows(plan),
                 }
                 for factor, plan in rows
@@ -95,6 +98,8 @@ class Report:
                 {
                     "controller": plan["controller"],
                     "rate_pps": plan["rate_pps"],
+                    "core_pps": plan["core_pps"],
+                    "limited_by": plan["limited_by"],
                     "is_kept": keeps(plan, 1.0),
                 }
                 for plan in self.baselines
@@ -155,7 +160,9 @@ class Planner:
             request["slo_ns"] = dict(slo_ns)
         if less is not None:
             request["merged"] = {"module": less.splitter, "gate": less.gate}
-        return self._native.plan(request)
+        plan = self._native.plan(request)
+        name_limits(plan, self.inputs.spec)
+        return plan
 
     def scaled(self, slo_ns: Mapping[str, int], factor: float) -> PlanRow:
         """The plan with all SLOs multiplied by `factor`."""
@@ -189,8 +196,9 @@ class Planner:
         if report.missed:
             report.min_factor = self._min_factor(slo_ns)
         if offered_pps is not None and not report.missed:
-            report.cores = cores_for(offered_pps, plan["rate_pps"], len(plan["workers"]))
-        report.warnings += _doubts(report)
+            report.cores = cores_for(offered_pps, plan["core_pps"], len(plan["workers"]))
+        report.warnings += assumed_sizes(self.inputs, plan)
+        report.warnings += link_doubts(plan, offered_pps) + _doubts(report)
         return report
 
     def _min_factor(self, slo_ns: Mapping[str, int]) -> float | None:
@@ -221,7 +229,7 @@ def _doubts(report: Report) -> list[str]:
             f"triggers had not come to rest after {plan['steps']} periods: the rate is that of the "
             "last one"
         )
-    if plan["aged_share"] > UNCERTAIN_AGED_SHARE:
+    if plan["limited_by"] != LINK and plan["aged_share"] > UNCERTAIN_AGED_SHARE:
         told.append(
             f"{plan['aged_share']:.0%} of the batches leave before they are full, by age: at SLOs "
             "as tight as this a little moves the rate a lot"

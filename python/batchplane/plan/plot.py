@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..base.units import short_duration, short_rate
 from ..plots.base import COLOURS
+from .links import limit_words, tightest
 from .planning import PlanRow, Report, keeps, missed_flows
 
 if TYPE_CHECKING:
@@ -34,6 +35,12 @@ def draw_plan(report: Report) -> Figure:
     axis.plot([], [], color=COLOURS[0], linewidth=2.2, label="planned triggers")
     if not all(kept):
         axis.plot([], [], ":", color="#555555", label="dotted: an SLO is not kept")
+    tight = tightest(report.plan)
+    if tight is not None and tight["most_pps"] <= 1.5 * report.plan["rate_pps"]:
+        axis.axhline(
+            tight["most_pps"] / 1e6, color="#555555", linewidth=1.0, linestyle="-.",
+            label=f"what {limit_words(tight)} carries", zorder=1,
+        )  # fmt: skip
     rate = report.plan["rate_pps"] / 1e6
     axis.plot([unit_ns], [rate], "o", color=COLOURS[0], markersize=9, markeredgecolor="white")
     axis.axvline(unit_ns, color="#999999", linewidth=0.8, linestyle="--", zorder=0)

@@ -10,8 +10,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ..base.plain_table import plain_table
-from ..base.units import short_duration, short_rate, three_digits
+from ..base.units import short_bits, short_duration, short_rate, three_digits
 from ..show.rates import family
+from .links import LINK, carried_words, limit_words, tightest
 from .planning import PlanRow, Report, keeps, missed_flows
 
 _MAX_FLOWS = 8
@@ -24,6 +25,8 @@ def render_plan(report: Report) -> RenderableType:
     parts: list[RenderableType] = [_headline(report), _origin(report)]
     parts += [Text(""), _comparison(report)]
     parts += [Text(""), _flows(report), *_binding(report)]
+    if report.plan["links"]:
+        parts += [Text(""), _links(report)]
     parts += [Text(""), _modules(report)]
     parts += [Text(""), _changes(report)]
     if report.cores is not None:
@@ -45,21 +48,35 @@ def _missed_line(report: Report, members: list[PlanRow]) -> str:
     who = f"{_names([row['flow'] for row in members])}: an SLO of {short_duration(worst['slo_ns'])}"
     if worst["is_inherent"]:
         least = short_duration(max(row["min_ns"] for row in members))
+        if worst["link_ns"]:
+            return (
+                f"{who} is below what its modules and the link take: {least} for one packet, of "
+                f"which '{worst['link']}' may take {short_duration(worst['link_ns'])} (a larger "
+                f"share of the link, or an SLO of {_min_slo(report, worst)})"
+            )
         return (
             f"{who} is below the inherent delay: its modules alone take {least} for "
             f"one packet (cheaper modules, or an SLO of {_min_slo(report, worst)})"
         )
+    waits = f"waiting for the link '{worst['link']}'"
     terms = {
         "turnaround (waiting for other work)": worst["turnaround_ns"],
         "filling": worst["fill_ns"],
         "service": worst["service_ns"],
+        waits: worst["link_ns"] or 0,
     }
     most = max(terms, key=lambda name: terms[name])
+    fix = "a larger share of the link" if most == waits else "cheaper modules"
     return (
-        f"{who} cannot be met at full load: the delay is {short_duration(worst['measured_ns'])}, "
-        f"most of it {most} (cheaper modules, less load, or an SLO of "
-        f"{_min_slo(report, worst)})"
+        f"{who} cannot be met {_load(report)}: the delay is "
+        f"{short_duration(worst['measured_ns'])}, most of it {most} ({fix}, less load, or an SLO "
+        f"of {_min_slo(report, worst)})"
     )
+
+
+def _load(report: Report) -> str:
+    is_full = report.plan["limited_by"] != LINK
+    return "at full load" if is_full else "at the rate of the link"
 
 
 def _min_slo(report: Report, row: PlanRow) -> str:
@@ -75,6 +92,8 @@ def _headline(report: Report) -> Text:
     null = next(row for row in report.baselines if row["controller"] == "null")
     workers = plan["workers"]
     who = "one core" if len(workers) == 1 else f"{len(workers)} workers"
+    if plan["limited_by"] == LINK:
+        return _link_headline(report, who)
     text = Text.assemble(
         (report.name, "bold"),
         ", planned: ",
@@ -93,6 +112,21 @@ def _headline(report: Report) -> Text:
         loads = ", ".join(f"{row['name']} {row['load']:.0%}" for row in workers)
         text.append(f" (load: {loads})")
     return text
+
+
+def _link_headline(report: Report, who: str) -> Text:
+    plan, tight = report.plan, tightest(report.plan)
+    assert tight is not None
+    text = Text.assemble(
+        (report.name, "bold"),
+        f", planned: {limit_words(tight)} carries ",
+        (short_rate(plan["rate_pps"]), "bold red" if report.missed else "bold green"),
+        f" ({carried_words(tight)}); {who} could carry {short_rate(plan['core_pps'])}",
+    )
+    if report.missed:
+        text.append(f"; {len(report.missed)} of its SLOs cannot be met", "red")
+    loads = ", ".join(f"{row['name']} {row['load']:.0%}" for row in plan["workers"])
+    return text.append(f" (load: {loads})")
 
 
 def _origin(report: Report) -> Text:
@@ -136,7 +170,7 @@ def _comparison(report: Report) -> RenderableType:
         table.add_row(
             Text(names[row["controller"]], "bold" if is_plan else ""),
             Text(short_rate(row["rate_pps"]), "bold" if is_plan else ""),
-            three_digits(1e9 / row["rate_pps"]),
+            three_digits(1e9 / row["core_pps"]),
             "-" if part is None else f"{part:.0%}",
             Text("kept", "green") if is_kept else Text("not kept", "red"),
         )
@@ -144,8 +178,9 @@ def _comparison(report: Report) -> RenderableType:
 
 
 def _flows(report: Report) -> RenderableType:
+    links = ("link",) if report.plan["links"] else ()
     table = plain_table(
-        "<flow", "SLO", _percentile(report), "turnaround", "filling", "service", "traffic",
+        "<flow", "SLO", _percentile(report), "turnaround", "filling", "service", *links, "traffic",
         "1 us more buys", "<",
     )  # fmt: skip
     missed = {row["flow"] for row in report.missed}
@@ -166,6 +201,7 @@ def _flows(report: Report) -> RenderableType:
             short_duration(worst["turnaround_ns"]),
             short_duration(worst["fill_ns"]),
             short_duration(worst["service_ns"]),
+            *(_link_time(worst) for _ in links),
             f"{sum(row['share'] for row in members):.0%}",
             short_rate(price) if price else "",
             Text("cannot be met", "red") if worst["is_missed"] else "",
@@ -175,11 +211,35 @@ def _flows(report: Report) -> RenderableType:
     return table
 
 
+def _link_time(row: PlanRow) -> str:
+    if row["link"] is None:
+        return "-"
+    return "no bound" if row["link_ns"] is None else short_duration(row["link_ns"])
+
+
+def _links(report: Report) -> RenderableType:
+    table = plain_table("<link", "limit", "<of", "bytes/packet", "packets", "full at", "load")
+    for row in report.plan["links"]:
+        has_limit = row["most_pps"] is not None
+        table.add_row(
+            row["link"],
+            short_bits(row["limit_bps"]) if has_limit else "none",
+            row["limited_by"] or "",
+            three_digits(row["wire_bytes_per_pkt"]),
+            f"{row['share']:.0%}",
+            short_rate(row["most_pps"]) if has_limit else "",
+            f"{row['load']:.0%}" if has_limit else "",
+        )
+    return table
+
+
 def _binding(report: Report) -> list[RenderableType]:
     prices = {row["flow"]: row.get("multiplier_pps_per_us") or 0.0 for row in report.plan["flows"]}
     total = sum(prices.values())
     if total <= 0 and report.missed:
         return []  # missed_lines() reports what is missed and what would help
+    if report.plan["limited_by"] == LINK:
+        return [Text("what binds: the link; more time would buy nothing", "cyan")]
     if total <= 0:
         factor, most = max(report.near, key=lambda point: point[1]["rate_pps"])
         gain = most["rate_pps"] / report.plan["rate_pps"] - 1

@@ -332,15 +332,17 @@ void TreeBook::tell_numbers(Dict& into) const {
   List nodes;
   for (const uint32_t n : in_order()) {
     const egress::NodeParams& params = plan_[n].params;
-    nodes.emplace_back(Dict{{"number", n},
-                            {"parent", plan_[n].parent},
-                            {"min_rate_bps", params.min_rate_bps},
-                            {"ceil_bps", params.ceil_bps},
-                            {"burst_bytes", params.burst_bytes},
-                            {"weight", params.weight},
-                            {"priority", uint32_t{params.priority}},
-                            {"queue", kQueueNames[static_cast<size_t>(params.queue)]},
-                            {"limit_bytes", params.limit_bytes}});
+    Dict node{{"number", n},
+              {"parent", plan_[n].parent},
+              {"min_rate_bps", params.min_rate_bps},
+              {"ceil_bps", params.ceil_bps},
+              {"burst_bytes", params.burst_bytes},
+              {"weight", params.weight},
+              {"priority", uint32_t{params.priority}},
+              {"queue", kQueueNames[static_cast<size_t>(params.queue)]},
+              {"limit_bytes", params.limit_bytes}};
+    if (!plan_.is_flow(n)) node["name"] = plan_.name_of(n);
+    nodes.emplace_back(std::move(node));
   }
   into["nodes"] = std::move(nodes);
 }

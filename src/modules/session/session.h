@@ -56,7 +56,9 @@ struct Qer {
   std::array<bool, 2> is_shaped = {};  // [is_uplink]: a scheduler enforces the rates, not a meter
   uint64_t gbr_up_bps = 0;             // only if shaped
   uint64_t gbr_down_bps = 0;
-  uint8_t priority = 0;  // of its leaf or node among siblings; 7 goes first
+  uint8_t five_qi = 0;  // 0: not given
+  bool has_priority = false;
+  uint8_t priority = 0;  // of its leaf or node among siblings, as given or by 5QI; 7 goes first
 };
 // A quota of a usage reporting rule.
 struct Grant {

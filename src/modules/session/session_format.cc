@@ -53,7 +53,9 @@ Dict format_qer(const Qer& qer) {
   if (ways != 0) out["shape"] = kShapedNames[static_cast<size_t>(ways)];
   if (qer.gbr_up_bps != 0) out["gbr_up_bps"] = qer.gbr_up_bps;
   if (qer.gbr_down_bps != 0) out["gbr_down_bps"] = qer.gbr_down_bps;
-  if (qer.priority != 0) out["priority"] = uint32_t{qer.priority};
+  if (qer.five_qi != 0) out["5qi"] = uint32_t{qer.five_qi};
+  const bool is_usual = qer.priority == 0 && qer.five_qi == 0;
+  if (qer.has_priority && !is_usual) out["priority"] = uint32_t{qer.priority};
   return out;
 }
 

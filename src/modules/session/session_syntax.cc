@@ -5,6 +5,7 @@
 #include "egress/tree/tree_params.h"
 #include "modules/common/item_syntax.h"
 #include "modules/session/session.h"
+#include "modules/session/session_five_qi.h"
 
 namespace batchplane::session {
 namespace {
@@ -127,6 +128,34 @@ Far parse_far(const Value& value, const std::string& where) {
   return far;
 }
 
+// Needs the guaranteed rates.
+void parse_priority(const Value& value, Qer& qer, const std::string& where) {
+  qer.has_priority = value.has("priority");
+  qer.priority =
+      static_cast<uint8_t>(int_under(value, "priority", 0, egress::kPriorities - 1, 0, where));
+  const bool is_shaped = qer.is_shaped[0] || qer.is_shaped[1];
+  const auto refuse_policed = [&](const char* key) {
+    throw ConfigError("what is policed has no priority", where + "." + key,
+                      "set shape: down, up or both");
+  };
+  if (qer.priority != 0 && !is_shaped) refuse_policed("priority");
+  if (!value.has("5qi")) return;
+  const auto number = int_value(value["5qi"], 1, 255, where + ".5qi");
+  const std::optional<FiveQi> found = standard_five_qi(number);
+  if (!found) {
+    throw ConfigError("5QI " + std::to_string(number) + " is not standardised", where + ".5qi",
+                      "one of " + standard_five_qis() + ", or priority (0 to 7) instead");
+  }
+  if (!is_shaped) refuse_policed("5qi");
+  if (found->is_gbr && qer.gbr_up_bps == 0 && qer.gbr_down_bps == 0) {
+    throw ConfigError(
+        "5QI " + std::to_string(number) + " is for a guaranteed rate, and none is given",
+        where + ".5qi", "set gbr_down_bps, gbr_up_bps or both");
+  }
+  qer.five_qi = found->value;
+  if (!qer.has_priority) qer.priority = priority_of_level(found->level);
+}
+
 void parse_shape(const Value& value, Qer& qer, const std::string& where) {
   const std::string text = !value.has("shape")          ? "none"
                            : value["shape"].is_string() ? value["shape"].as_string()
@@ -137,8 +166,6 @@ void parse_shape(const Value& value, Qer& qer, const std::string& where) {
   }
   const auto ways = found - kShapedNames.begin();
   qer.is_shaped = {(ways & 1) != 0, (ways & 2) != 0};
-  qer.priority =
-      static_cast<uint8_t>(int_under(value, "priority", 0, egress::kPriorities - 1, 0, where));
   const auto guaranteed = [&](const char* key, bool is_uplink, uint64_t mbr_bps) {
     const auto bps = static_cast<uint64_t>(int_under(value, key, 0, kMaxBps, 0, where));
     if (bps != 0 && !qer.is_shaped[is_uplink ? 1 : 0]) {
@@ -153,10 +180,7 @@ void parse_shape(const Value& value, Qer& qer, const std::string& where) {
   };
   qer.gbr_up_bps = guaranteed("gbr_up_bps", true, qer.mbr_up_bps);
   qer.gbr_down_bps = guaranteed("gbr_down_bps", false, qer.mbr_down_bps);
-  if (qer.priority != 0 && ways == 0) {
-    throw ConfigError("what is policed has no priority", where + ".priority",
-                      "set shape: down, up or both");
-  }
+  parse_priority(value, qer, where);
 }
 
 Urr parse_urr(const Value& value, const std::string& where) {
@@ -266,7 +290,7 @@ const Urr* Session::urr(uint32_t id) const {
 Qer parse_qer(const Value& value, const std::string& where) {
   check_keys(value,
              {"id", "qfi", "gate_up", "gate_down", "mbr_up_bps", "mbr_down_bps", "burst_ns",
-              "shape", "gbr_up_bps", "gbr_down_bps", "priority"},
+              "shape", "gbr_up_bps", "gbr_down_bps", "priority", "5qi"},
              where);
   Qer qer{
       .id = id_under(value, "id", where),
