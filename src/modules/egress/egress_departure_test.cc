@@ -111,6 +111,8 @@ TEST(EgressDeparture, AreNoEntryTimesOfATree) {
     const Snapshot end = rig.balanced();
     EXPECT_EQ(end.balance.dropped_pkts, 0U);
     EXPECT_EQ(end.balance.held_pkts, 0U);
+    const Value shown = rig.engine().graph().at("egress").module->show();
+    for (const Value& flow : shown["flows"].as_list()) EXPECT_FALSE(flow.has("marked_pkts"));
     rig.expect_pool_whole(end);
   }
 }
