@@ -34,6 +34,7 @@ struct Output {
   Bytes bytes;
   PacketMeta meta{};
   uint32_t mark = 0;
+  uint32_t departure_ticks = 0;  // 0 also: none, see meta.flags
 };
 
 struct Dropped {
@@ -164,7 +165,8 @@ class ModuleHarness {
   }
   Output output_of(Packet* pkt, uint32_t gate) {
     if (gate >= n_gates_) throw std::runtime_error("gate " + std::to_string(gate) + " of none");
-    return {gate, Bytes(pkt->data(), pkt->data() + pkt->len_bytes()), pkt->meta(), pkt->mark()};
+    return {gate, Bytes(pkt->data(), pkt->data() + pkt->len_bytes()), pkt->meta(), pkt->mark(),
+            pkt->has_departure() ? pkt->departure_ticks() : 0};
   }
   Outcome collect(Batch& batch) {
     Outcome outcome;

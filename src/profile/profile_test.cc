@@ -111,18 +111,24 @@ TEST_F(ProfileTest, AnImageIsTheSamePacketAgain) {
     for (uint32_t i = 0; i < 80; ++i) pkt->data()[i] = static_cast<uint8_t>(i);
     pkt->meta() = PacketMeta{.entry_ns = 7, .vrf = 3};
     pkt->set_mark(mark);
+    if (shift == 0) pkt->set_departure_ticks(8);
     if (shift < 0) pkt->push_front(static_cast<uint32_t>(-shift));
     if (shift > 0) pkt->pull_front(static_cast<uint32_t>(shift));
     const PacketImage image = image_of(*pkt);
     pkt->reset(60);
     pkt->meta() = PacketMeta{};
     pkt->set_mark(5);
+    pkt->set_departure_ticks(5);
     write_image(image, *pkt);
     EXPECT_EQ(pkt->headroom_bytes(), image.headroom_bytes);
     EXPECT_EQ(pkt->len_bytes(), static_cast<uint32_t>(80 - shift));
     EXPECT_EQ(pkt->data()[79 - shift], 79);
     EXPECT_EQ(pkt->meta().vrf, 3);
     EXPECT_EQ(pkt->mark(), mark);
+    EXPECT_EQ(pkt->has_departure(), shift == 0);
+    if (shift == 0) {
+      EXPECT_EQ(pkt->departure_ticks(), 8U);
+    }
   }
   PacketPool::free_bulk(&pkt, 1);
 }

@@ -20,6 +20,7 @@ PacketImage image_of(Packet& pkt) {
   image.bytes.assign(pkt.data(), pkt.data() + pkt.len_bytes());
   image.headroom_bytes = pkt.headroom_bytes();
   image.mark = pkt.mark();
+  image.departure_ticks = pkt.departure_ticks();
   image.meta = pkt.meta();
   return image;
 }
@@ -38,6 +39,7 @@ void write_image(const PacketImage& image, Packet& pkt) {
   std::memcpy(pkt.data(), image.bytes.data(), len_bytes);
   pkt.meta() = image.meta;
   if ((image.meta.flags & kMetaMarked) != 0) pkt.set_mark(image.mark);
+  if (pkt.has_departure()) pkt.set_departure_ticks(image.departure_ticks);
 }
 
 Stage::Stage(Graph& graph, PacketPool& pool, std::map<std::string, std::string> feeders)

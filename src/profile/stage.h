@@ -20,6 +20,7 @@ struct PacketImage {
   std::vector<uint8_t> bytes;
   uint32_t headroom_bytes = kHeadroomBytes;
   uint32_t mark = 0;
+  uint32_t departure_ticks = 0;
   PacketMeta meta{};
 };
 [[nodiscard]] PacketImage image_of(Packet& pkt);

@@ -314,8 +314,7 @@ Packet* RouteWalk::copy_of(Packet& pkt) {
   }
   copy->set_len_bytes(pkt.len_bytes());
   std::memcpy(copy->data(), pkt.data(), pkt.len_bytes());
-  copy->meta() = pkt.meta();
-  if (const uint32_t mark = pkt.mark(); mark != 0) copy->set_mark(mark);
+  copy_meta(pkt, *copy);
   return copy;
 }
 

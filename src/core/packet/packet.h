@@ -38,10 +38,18 @@ static_assert(sizeof(PacketMeta) == 32, "fits the free half of the second mbuf l
 
 inline constexpr uint8_t kMetaOriginated = 1;  // made by the router itself
 inline constexpr uint8_t kMetaMarked = 2;      // mark() holds what a module has set
+inline constexpr uint8_t kMetaDeparture = 4;   // departure_ticks() holds what a module has set
 inline constexpr uint16_t kNoInterface = 0xffff;
 
 inline constexpr uint32_t kHeadroomBytes = 128;
 inline constexpr uint32_t kMaxFrameBytes = 9728;
+
+// Departure times are in steps of 16 ns and wrap after 68 s.
+inline constexpr uint32_t kDepartureTickShift = 4;
+// Rounded up: no packet is to leave early.
+[[nodiscard]] inline uint32_t departure_ticks_of(uint64_t at_ns) {
+  return static_cast<uint32_t>((at_ns + (1U << kDepartureTickShift) - 1) >> kDepartureTickShift);
+}
 
 class PacketPool;
 
@@ -89,6 +97,14 @@ class Packet {
     mbuf_.hash.fdir.hi = mark;
     meta().flags |= kMetaMarked;
   }
+  // The earliest departure: a scheduler that keeps such times does not release the packet before.
+  // Only with has_departure(); in ticks that wrap, and so to be read within half a minute.
+  [[nodiscard]] bool has_departure() { return (meta().flags & kMetaDeparture) != 0; }
+  [[nodiscard]] uint32_t departure_ticks() const { return mbuf_.hash.fdir.lo; }
+  void set_departure_ticks(uint32_t ticks) {
+    mbuf_.hash.fdir.lo = ticks;
+    meta().flags |= kMetaDeparture;
+  }
   void prefetch_meta() {
     __builtin_prefetch(&mbuf_);
     __builtin_prefetch(reinterpret_cast<uint8_t*>(&mbuf_) + 64);
@@ -119,6 +135,12 @@ class Packet {
     mark_ = mark;
     meta_.flags |= kMetaMarked;
   }
+  [[nodiscard]] bool has_departure() const { return (meta_.flags & kMetaDeparture) != 0; }
+  [[nodiscard]] uint32_t departure_ticks() const { return departure_ticks_; }
+  void set_departure_ticks(uint32_t ticks) {
+    departure_ticks_ = ticks;
+    meta_.flags |= kMetaDeparture;
+  }
   void prefetch_meta() {}
   void prefetch_data() {}
 
@@ -132,6 +154,7 @@ class Packet {
   PacketPool* pool_ = nullptr;
   uint32_t buffer_bytes_ = 0;
   uint32_t mark_ = 0;
+  uint32_t departure_ticks_ = 0;
   uint32_t data_off_ = kHeadroomBytes;
   uint32_t len_ = 0;
 };
@@ -142,6 +165,16 @@ class Packet {
 template <HeaderView Header>
 [[nodiscard]] inline Header& header_in(Packet& pkt, uint32_t offset_bytes) {
   return header_at<Header>(pkt.data() + offset_bytes);
+}
+
+// What modules have noted of a packet besides PacketMeta.
+inline void copy_notes(Packet& from, Packet& to) {
+  if ((from.meta().flags & kMetaMarked) != 0) to.set_mark(from.mark());
+  if (from.has_departure()) to.set_departure_ticks(from.departure_ticks());
+}
+inline void copy_meta(Packet& from, Packet& to) {
+  to.meta() = from.meta();
+  copy_notes(from, to);
 }
 
 [[nodiscard]] inline uint64_t task_entry_ns(Packet& pkt) {

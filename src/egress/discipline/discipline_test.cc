@@ -153,6 +153,12 @@ TEST(Descriptor, CarriesAPointerALengthAndATime) {
   // The ticks wrap between the two.
   const uint64_t late_ns = (1ULL << (32 + kTickShift)) - 16;
   EXPECT_EQ(Descriptor::of(1, 64, 0, late_ns).waited_ns(late_ns + 160), 160U);
+  EXPECT_FALSE(pkt.has_departure());
+  const Descriptor departing = Descriptor::departing(pointer, 65'535, 77, 1000);
+  EXPECT_TRUE(departing.has_departure());
+  EXPECT_EQ(departing.handle(), pointer);
+  EXPECT_EQ(departing.len_bytes(), 65'535U);
+  EXPECT_EQ(departing.entry_ns(15'000), 16'000U);
 }
 
 TEST(WeightSum, MayNotOverflow) {

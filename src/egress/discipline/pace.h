@@ -21,8 +21,24 @@ inline uint64_t time_units_per_byte(uint64_t rate_bps) {
   return static_cast<uint64_t>((kByte + rate_bps / 2) / rate_bps);
 }
 
-// Two of these and a place in the time wheel fill one cache line.
 #pragma pack(push, 4)
+// A point in time, exact to a time unit.
+struct FineTime {
+  uint64_t ns = 0;
+  uint32_t part = 0;  // of a nanosecond
+
+  void add_units(uint64_t units) {
+    units += part;
+    ns += units >> kTimeUnitShift;
+    part = static_cast<uint32_t>(units & ((1ULL << kTimeUnitShift) - 1));
+  }
+  void raise_to(uint64_t at_ns) {
+    if (ns < at_ns) *this = {at_ns};
+  }
+  [[nodiscard]] uint64_t ceil_ns() const { return ns + (part != 0 ? 1 : 0); }
+};
+
+// Two of these and a place in the time wheel fill one cache line.
 class Pace {
  public:
   [[nodiscard]] bool is_set() const { return units_per_byte_ != 0; }
@@ -32,9 +48,9 @@ class Pace {
     units_per_byte_ = 0;
     if (rate_bps == 0) return;
     units_per_byte_ = time_units_per_byte(rate_bps);
-    if (before == 0 || paid_at_ns_ <= now_ns) return;
-    const auto owed_ns = static_cast<unsigned __int128>(paid_at_ns_ - now_ns);
-    paid_at_ns_ = now_ns + static_cast<uint64_t>(owed_ns * units_per_byte_ / before);
+    if (before == 0 || paid_at_.ns <= now_ns) return;
+    const auto owed_ns = static_cast<unsigned __int128>(paid_at_.ns - now_ns);
+    paid_at_.ns = now_ns + static_cast<uint64_t>(owed_ns * units_per_byte_ / before);
   }
   [[nodiscard]] uint64_t time_of_ns(uint64_t bytes) const {
     return static_cast<uint64_t>(static_cast<unsigned __int128>(bytes) * units_per_byte_ >>
@@ -42,32 +58,21 @@ class Pace {
   }
 
   // Treats everything sent before at_ns as paid for: no earlier credit is kept.
-  void forget_before(uint64_t at_ns) {
-    if (paid_at_ns_ >= at_ns) return;
-    paid_at_ns_ = at_ns;
-    part_ = 0;
-  }
+  void forget_before(uint64_t at_ns) { paid_at_.raise_to(at_ns); }
   // Caps the debt at owed_ns.
   void owe_at_most(uint64_t owed_ns, uint64_t now_ns) {
-    if (paid_at_ns_ <= now_ns + owed_ns) return;
-    paid_at_ns_ = now_ns + owed_ns;
-    part_ = 0;
+    if (paid_at_.ns > now_ns + owed_ns) paid_at_ = {now_ns + owed_ns};
   }
-  void charge(uint32_t bytes) {
-    const uint64_t units = part_ + bytes * units_per_byte_;
-    paid_at_ns_ += units >> kTimeUnitShift;
-    part_ = static_cast<uint32_t>(units & ((1ULL << kTimeUnitShift) - 1));
-  }
+  void charge(uint32_t bytes) { paid_at_.add_units(bytes * units_per_byte_); }
   [[nodiscard]] bool is_paid(uint64_t now_ns) const {
-    return paid_at_ns_ < now_ns || (paid_at_ns_ == now_ns && part_ == 0);
+    return paid_at_.ns < now_ns || (paid_at_.ns == now_ns && paid_at_.part == 0);
   }
   // The first nanosecond at which is_paid() holds.
-  [[nodiscard]] uint64_t paid_at_ns() const { return paid_at_ns_ + (part_ != 0 ? 1 : 0); }
+  [[nodiscard]] uint64_t paid_at_ns() const { return paid_at_.ceil_ns(); }
 
  private:
   uint64_t units_per_byte_ = 0;
-  uint64_t paid_at_ns_ = 0;
-  uint32_t part_ = 0;  // of a nanosecond
+  FineTime paid_at_;
 };
 #pragma pack(pop)
 static_assert(sizeof(Pace) == 20);

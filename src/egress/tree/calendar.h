@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// calendar.h - a calendar queue: each packet leaves a given delay after its arrival, and no faster
-// than its flow's rate. Emulates long paths and paces senders.
+// calendar.h - a calendar queue: each packet leaves a given delay after its arrival, or after its
+// departure time if it has one, and no faster than its flow's rate. Emulates long paths and paces
+// senders.
 //
 // Keeps order within a flow. Flows whose packets are due at the same time go first come, first
 // served.
@@ -73,26 +74,30 @@ class Calendar : public Scheduled<Calendar, CalendarFlow> {
       if (flow.due_ns > pace.paid_at_ns()) pace.forget_before(flow.due_ns);
       pace.charge(out.len_bytes());
     }
+    if (flow.backlog_pkts == 0) return;
     // The packet behind it arrived before now.
-    if (flow.backlog_pkts != 0) make_due(at, std::min(came_ns(at), now_ns_));
+    make_due(at, flow.head.has_departure() ? since_ns(at) : std::min(since_ns(at), now_ns_));
   }
   void fit(uint32_t flow) {
     fit_lmax(flow);
     paces_[flow].set_rate_bps(flows_.params(flow).pace_bps, now_ns_);
   }
-  // An arrival that seems far in the future waited for its flow's rate until its entry time
-  // wrapped.
-  [[nodiscard]] uint64_t came_ns(uint32_t at) const noexcept {
-    const uint64_t ns = flows_[at].head.entry_ns(now_ns_);
-    return ns > now_ns_ + kMostAheadNs ? 0 : ns;
+  // The departure time of the flow's first packet, or its arrival. One that seems farther ahead than
+  // it can be passed so long ago that it wrapped. What is held up for nearly the 68 s of a wrap
+  // after its departure may seem to lie ahead, and leaves up to 11 s later.
+  [[nodiscard]] uint64_t since_ns(uint32_t at) const noexcept {
+    const Descriptor& head = flows_[at].head;
+    const uint64_t ns = head.entry_ns(now_ns_);
+    const uint64_t most_ahead_ns = kMostAheadNs + (head.has_departure() ? kMaxDepartureAheadNs : 0);
+    return ns > now_ns_ + most_ahead_ns ? 0 : ns;
   }
-  void join(uint32_t at) noexcept { make_due(at, came_ns(at)); }
-  void make_due(uint32_t at, uint64_t since_ns) noexcept {
+  void join(uint32_t at) noexcept { make_due(at, since_ns(at)); }
+  void make_due(uint32_t at, uint64_t from_ns) noexcept {
     auto& flow = flows_[at];
     const FlowParams& params = flows_.params(at);
     const uint64_t jitter_ns =
         params.jitter_us == 0 ? 0 : uint64_t{rng_.below(params.jitter_us)} * 1000;
-    flow.due_ns = std::max(flow.due_ns, since_ns + uint64_t{params.delay_us} * 1000 + jitter_ns);
+    flow.due_ns = std::max(flow.due_ns, from_ns + uint64_t{params.delay_us} * 1000 + jitter_ns);
     if (params.pace_bps != 0) flow.due_ns = std::max(flow.due_ns, paces_[at].paid_at_ns());
     if (flow.due_ns <= now_ns_) {
       due_.append(flows_, at);

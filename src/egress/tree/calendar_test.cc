@@ -128,6 +128,82 @@ TEST(Calendar, KeepsTheRateOfALateWorker) {
   EXPECT_NEAR(static_cast<double>(n), 1000, 4);
 }
 
+// Against a list of each flow's packets, over several wraps of the times: what leaves is due, and
+// nothing that is due stays.
+TEST(Calendar, KeepsPacketsUntilTheirDeparture) {
+  constexpr uint32_t kFlows = 6;
+  struct Held {
+    uint64_t handle;
+    uint64_t from_ns;
+  };
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Rng rng(seed);
+    Calendar calendar({kFlows, 4000});
+    std::vector<uint64_t> delays_ns;
+    for (uint32_t f = 0; f < kFlows; ++f) {
+      const uint32_t delay_us = f % 3 * rng.below(400'000);
+      calendar.configure(f, {.delay_us = delay_us});
+      delays_ns.push_back(uint64_t{delay_us} * 1000);
+    }
+    std::vector<std::deque<Held>> held(kFlows);
+    std::vector<uint64_t> last_ns(kFlows);  // of a flow: when its last packet was due
+    const auto due_ns = [&](uint32_t f) {
+      return std::max(last_ns[f], held[f].front().from_ns + delays_ns[f]);
+    };
+    uint64_t now_ns = (1ULL << (32 + kTickShift)) - 1'000'000'000;
+    for (uint64_t handle = 1; handle <= 3000; ++handle) {
+      now_ns += rng.below(4) == 0 ? rng.below(300'000'000) : rng.below(2000) * 16;
+      now_ns &= ~15ULL;
+      calendar.advance(now_ns);
+      Descriptor pkt;
+      while (calendar.dequeue(pkt)) {
+        const uint32_t f = pkt.flow;
+        ASSERT_FALSE(held[f].empty());
+        ASSERT_EQ(held[f].front().handle, pkt.handle());
+        ASSERT_LE(due_ns(f), now_ns) << "seed " << seed;
+        last_ns[f] = due_ns(f);
+        held[f].pop_front();
+      }
+      for (uint32_t f = 0; f < kFlows; ++f) {
+        if (!held[f].empty()) {
+          ASSERT_GT(due_ns(f), now_ns) << "seed " << seed;
+        }
+      }
+      const uint32_t flow = rng.below(kFlows);
+      if (rng.below(3) == 0) {
+        ASSERT_EQ(calendar.enqueue(Descriptor::of(handle, 100, flow, now_ns)), Enqueued::kYes);
+        held[flow].push_back({handle, now_ns});
+        continue;
+      }
+      const uint64_t ahead_ns = rng.below(10) == 0 ? kMaxDepartureAheadNs : rng.below(900'000'000);
+      const uint64_t at_ns = (now_ns - 100'000'000 + ahead_ns) & ~15ULL;
+      const auto ticks = static_cast<uint32_t>(at_ns >> kTickShift);
+      ASSERT_EQ(calendar.enqueue(Descriptor::departing(handle, 100, flow, ticks)), Enqueued::kYes);
+      held[flow].push_back({handle, at_ns});
+    }
+    EXPECT_GT(now_ns, 2ULL << (32 + kTickShift));
+  }
+}
+
+// Nothing is taken for so long that the times of the packets behind seem to lie ahead again.
+TEST(Calendar, ADepartureLongPastIsPast) {
+  for (const uint64_t later_ns : {1'000'000'000ULL, 20'000'000'000ULL, 40'000'000'000ULL}) {
+    Calendar calendar({1, 10});
+    calendar.configure(0, {});
+    const uint64_t now_ns = 100'000'000'000;
+    calendar.advance(now_ns);
+    const uint64_t at_ns = now_ns + kMaxDepartureAheadNs;
+    const auto ticks = static_cast<uint32_t>(at_ns >> kTickShift);
+    for (uint64_t k = 0; k < 2; ++k) calendar.enqueue(Descriptor::departing(k, 100, 0, ticks));
+    Descriptor pkt;
+    calendar.advance(at_ns - 1);
+    EXPECT_FALSE(calendar.dequeue(pkt));
+    calendar.advance(at_ns + later_ns);
+    EXPECT_TRUE(calendar.dequeue(pkt)) << later_ns;
+    EXPECT_TRUE(calendar.dequeue(pkt)) << later_ns;
+  }
+}
+
 TEST(Calendar, LosesNothingWhileFlowsChange) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     Rng rng(seed);

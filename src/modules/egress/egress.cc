@@ -106,8 +106,7 @@ class Egress final : public Module, public FlowTree {
       enter_task(pkt, ctx.now_ns);
       slots[n] = i;
       const uint32_t word = has_connections ? connection_word(pkt, flow) : flow;
-      pkts[n++] = egress::Descriptor::of(reinterpret_cast<uint64_t>(&pkt), pkt.len_bytes(), word,
-                                         ctx.now_ns);
+      pkts[n++] = descriptor_of(pkt, word, ctx.now_ns);
     }
     if (n != 0)
       promises_.note(ctx.worker_index, *batch[slots[0]], pkts[0].flow & egress::kFlowMask);
@@ -144,7 +143,9 @@ class Egress final : public Module, public FlowTree {
   // module.
   void adopt(Module& old_module) noexcept override {
     auto& old = static_cast<Egress&>(old_module);
-    bump(taken_pkts_, mailboxes_.adopt(old.mailboxes_));
+    if (keeps_departures_ == old.keeps_departures_) {
+      bump(taken_pkts_, mailboxes_.adopt(old.mailboxes_));
+    }
     if (is_of_one_make(old) && book_->can_take_over()) {
       std::swap(scheduler_, old.scheduler_);
       std::swap(counts_, old.counts_);
@@ -258,6 +259,15 @@ class Egress final : public Module, public FlowTree {
     as_it_was.rate_bps = settings_.rate_bps;
     return settings_ == as_it_was;
   }
+  [[nodiscard]] egress::Descriptor descriptor_of(Packet& pkt, uint32_t word,
+                                                 uint64_t came_ns) const noexcept {
+    static_assert(egress::kTickShift == kDepartureTickShift);
+    const auto handle = reinterpret_cast<uint64_t>(&pkt);
+    if (keeps_departures_ && pkt.has_departure()) {
+      return egress::Descriptor::departing(handle, pkt.len_bytes(), word, pkt.departure_ticks());
+    }
+    return egress::Descriptor::of(handle, pkt.len_bytes(), word, came_ns);
+  }
   static const DropReason& reason_of(egress::Enqueued why) noexcept {
     if (why == egress::Enqueued::kTooLong) return kEgressTooLong;
     if (why == egress::Enqueued::kShed) return kEgressShed;
@@ -305,6 +315,9 @@ class Egress final : public Module, public FlowTree {
     egress::Descriptor pkt;
     while (old.next_held(pkt)) {
       pkt.flow = book_->known_still(pkt.flow & egress::kFlowMask);
+      if (keeps_departures_ != old.keeps_departures_) {
+        pkt = descriptor_of(*packet_of(pkt), pkt.flow, task_entry_ns(*packet_of(pkt)));
+      }
       EgressRefusals refusals;
       scheduler_->put(&pkt, 1, refusals);
       if (refusals.n == 0) {
@@ -326,6 +339,7 @@ class Egress final : public Module, public FlowTree {
 
   const FlowRule flow_rule_;
   EgressSettings settings_;
+  const bool keeps_departures_ = settings_.discipline == kCalendarDiscipline;
   std::unique_ptr<EgressBook> book_;
   EgressMailboxes mailboxes_;
   std::unique_ptr<EgressScheduler> scheduler_;

@@ -56,8 +56,10 @@ std::pair<uint32_t, egress::FlowParams> parse_egress_flow(const Value& item,
 EgressFlows parse_egress_flows(const Args& args) {
   const EgressFlowRules rules(args);
   EgressFlows flows{{0, rules.otherwise}};
+  if (args.string("flow_by") == "hash") {
+    for (uint32_t flow = 1; flow < args.u32("hash_flows"); ++flow) flows[flow] = rules.otherwise;
+  }
   std::map<uint32_t, size_t> seen;
-  uint64_t weight_sum = 0;
   const List& list = args.list("flows");
   for (size_t i = 0; i < list.size(); ++i) {
     const std::string where = args.where() + ".flows[" + std::to_string(i) + "]";
@@ -67,9 +69,10 @@ EgressFlows parse_egress_flows(const Args& args) {
                         "see flows[" + std::to_string(first->second) + "]");
     }
     flows[flow] = params;
-    weight_sum += params.weight;
   }
-  check_weight_sum(weight_sum + 1, args.where() + ".flows");
+  uint64_t weight_sum = 0;
+  for (const auto& [flow, params] : flows) weight_sum += params.weight;
+  check_weight_sum(weight_sum, args.where() + ".flows");
   return flows;
 }
 

@@ -35,7 +35,7 @@ struct EgressFlowRules {
 std::pair<uint32_t, egress::FlowParams> parse_egress_flow(const Value& item,
                                                           const EgressFlowRules& rules,
                                                           const std::string& where);
-// Parses the whole list; flow 0 always exists.
+// Parses the whole list; flow 0 always exists, and so do those of connections.
 EgressFlows parse_egress_flows(const Args& args);
 Value egress_flow_value(uint32_t flow, const egress::FlowParams& params);
 

@@ -34,6 +34,19 @@ TEST(Egress, GivesEachFlowItsShareOfTheLink) {
   }
 }
 
+TEST(Egress, FlowsOfConnectionsNeedNoEntry) {
+  const List flows{Dict{{"flow", 3}, {"weight", 5}}};
+  EngineRig rig(three_direct_senders({{"flow_by", "hash"}, {"hash_flows", 8}, {"flows", flows}}),
+                65'536);
+  const Value shown = rig.engine().graph().at("egress").module->show();
+  ASSERT_EQ(shown["flows"].as_list().size(), 8U);
+  for (const Value& flow : shown["flows"].as_list()) {
+    EXPECT_EQ(flow["weight"].as_int(), flow["flow"].as_int() == 3 ? 5 : 1);
+  }
+  rig.loop(10, 1000);
+  rig.balanced();
+}
+
 TEST(Egress, TimesAreForTheCalendarAlone) {
   for (const char* key : {"delay_us", "jitter_us", "rate_bps"}) {
     Dict params = eight_to_one("drr");

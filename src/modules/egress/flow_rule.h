@@ -19,6 +19,7 @@ class FlowRule {
   // kMarkFlowBits.
   [[nodiscard]] uint32_t number_of(Packet& pkt) const noexcept;
 
+  bool operator==(const FlowRule&) const = default;
   [[nodiscard]] bool is_by_mark() const { return by_ == By::kMark; }
 
  private:

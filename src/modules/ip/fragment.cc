@@ -148,7 +148,7 @@ class Fragment final : public Module {
       const uint32_t own_bytes = part == 0 ? header_bytes : later_bytes;
       Packet& out = *parts[part];
       out.reset(l3 + own_bytes + first_bytes);
-      out.meta() = pkt.meta();
+      copy_meta(pkt, out);
       std::memcpy(out.data(), pkt.data(), l3);
       std::memcpy(out.data() + l3, header, own_bytes);
       std::memcpy(out.data() + l3 + own_bytes, ip + header_bytes + part * first_bytes, first_bytes);

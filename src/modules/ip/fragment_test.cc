@@ -63,6 +63,23 @@ TEST(Fragment, FragmentsAreCutFurther) {
   EXPECT_NE(net::load16(&parts.back()[20]) & 0x2000, 0);
 }
 
+TEST(Fragment, FragmentsHaveThePacketsMarkAndDeparture) {
+  ModuleHarness fragment("fragment", {{"mtu_bytes", 576}});
+  // Packets that come from the pool again have what others have left in them.
+  (void)fragment.run(std::vector<Bytes>(8, long_frame(100)));
+  Packet* const pkt = fragment.make_packet(long_frame(1514));
+  pkt->set_mark(77);
+  pkt->set_departure_ticks(1234);
+  const Outcome outcome = fragment.run_packets({pkt});
+  ASSERT_EQ(outcome.emitted.size() + outcome.outputs.size(), 3U);
+  for (const auto* list : {&outcome.emitted, &outcome.outputs}) {
+    for (const Output& output : *list) {
+      EXPECT_EQ(output.mark, 77U);
+      EXPECT_EQ(output.departure_ticks, 1234U);
+    }
+  }
+}
+
 TEST(Fragment, OptionsAreCopiedAsTheySay) {
   ModuleHarness fragment("fragment", {{"mtu_bytes", 576}});
   Bytes frame = long_frame(1214, 0, 12);

@@ -124,7 +124,7 @@ class Mirror final : public Module {
     to.in_interface = from.in_interface;
     to.l3_offset_bytes = from.l3_offset_bytes;
     to.l4_offset_bytes = from.l4_offset_bytes;
-    if ((from.flags & kMetaMarked) != 0) pkt.set_mark(original.mark());
+    copy_notes(original, pkt);
   }
 
   LiveValue<Sampling> live_;

@@ -29,6 +29,17 @@ TEST(Mirror, CopiesLeaveByTheSecondGate) {
   EXPECT_EQ(mirror.leaked_pkts(), 0U);
 }
 
+TEST(Mirror, CopiesHaveMarkAndDeparture) {
+  ModuleHarness mirror("mirror");
+  Packet* const pkt = mirror.make_packet(frames(1)[0]);
+  pkt->set_mark(9);
+  pkt->set_departure_ticks(1234);
+  const Outcome outcome = mirror.run_packets({pkt});
+  ASSERT_EQ(outcome.emitted.size(), 1U);
+  EXPECT_EQ(outcome.emitted[0].mark, 9U);
+  EXPECT_EQ(outcome.emitted[0].departure_ticks, 1234U);
+}
+
 TEST(Mirror, SamplesAcrossBatchesAndCuts) {
   ModuleHarness mirror("mirror", {{"sample_one_in", 5}, {"snap_bytes", 30}});
   std::vector<Bytes> copies;
