@@ -127,6 +127,13 @@ std::vector<ParamSpec> tree_params() {
            .help = "of a tree's flows with queue: pie: waiting that drops are to bring about",
            .min = 1,
            .max = 1'000'000},
+          {.name = "catch_up_us",
+           .unit = "us",
+           .default_value = static_cast<int64_t>(egress::kCatchUpNs / 1000),
+           .help = "of a tree: what minimum rates may catch up on, if others were sent first; less: "
+                   "others wait less",
+           .min = static_cast<int64_t>(egress::kMinCatchUpNs / 1000),
+           .max = static_cast<int64_t>(egress::kCatchUpNs / 1000)},
           {.name = "max_connections",
            .default_value = 65536,
            .help = "in all such queues together, that have packets",
@@ -160,6 +167,7 @@ EgressSettings egress_settings(const Args& args) {
           .codel = {.target_ns = uint64_t{args.u32("codel_target_us")} * 1000,
                     .interval_ns = uint64_t{args.u32("codel_interval_us")} * 1000},
           .pie_target_ns = uint64_t{args.u32("pie_target_us")} * 1000,
+          .catch_up_ns = uint64_t{args.u32("catch_up_us")} * 1000,
           .rate_bps = checked_egress_rate(args.u64("rate_bps"), args.where() + ".rate_bps"),
           .framing = {.overhead_bytes = static_cast<int32_t>(args.integer("overhead_bytes")),
                       .min_bytes = static_cast<int32_t>(args.u32("min_frame_bytes")),
@@ -180,6 +188,7 @@ Dict egress_numbers(const EgressSettings& settings) {
           {"codel_target_ns", settings.codel.target_ns},
           {"codel_interval_ns", settings.codel.interval_ns},
           {"pie_target_ns", settings.pie_target_ns},
+          {"catch_up_ns", settings.catch_up_ns},
           {"lmax_bytes", settings.lmax_bytes}};
 }
 
