@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "egress/bound/tree_bound.h"
 #include "egress/arbiter/arbiter.h"
+#include "egress/bound/tree_bound.h"
 #include "egress/discipline/disciplines.h"
 #include "egress/tree/calendar.h"
 #include "egress/tree/tree.h"

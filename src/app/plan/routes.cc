@@ -190,7 +190,7 @@ class RouteFinder {
   Graph& graph_;
   PacketPool& pool_;
   RouteWalk walk_;
-  ScheduledFlows scheduled_;  // with grouped routes
+  ScheduledFlows scheduled_;              // with grouped routes
   std::map<std::string, Entry> entries_;  // generators and input modules
   std::vector<std::string> unread_;
 };
@@ -209,9 +209,8 @@ Dict schedulers_of(const Graph& graph, RoutesAre form, const ScheduledFlows& sch
     if (numbers.is_null()) continue;
     Dict told = numbers.as_dict();
     if (const auto flows = scheduled.find(instance.name); flows != scheduled.end()) {
-      List bounds;
-      for (const uint32_t flow : flows->second) bounds.push_back(instance.module->bound_of(flow));
-      told["bounds"] = std::move(bounds);
+      const Dict which{{"flows", List(flows->second.begin(), flows->second.end())}};
+      told["bounds"] = instance.module->command("bounds", which);
     }
     schedulers[instance.name] = std::move(told);
   }

@@ -18,7 +18,7 @@ enum class RoutesAre : uint8_t { kEach, kGrouped };
 // need not run; no device is opened. Throws ConfigErrors.
 //
 // kGrouped: routes as in GroupedRoutes, without names and gates; schedulers have the bounds of
-// the flows that come to them, see Module::bound_of(). Of trees, which may have very many nodes, nothing else.
+// the flows that come to them. Of trees, which may have very many nodes, nothing else.
 Value find_routes(const PipelineSpec& spec, const Value& frames, RoutesAre form = RoutesAre::kEach);
 
 }  // namespace batchplane::app

@@ -97,11 +97,6 @@ class Module {
   [[nodiscard]] virtual uint32_t scheduled_flow(Packet& pkt) const {
     return (void)pkt, kNotScheduled;
   }
-  // {flow, share_bps, bound_ns or null, why_not}: the longest wait of one of the scheduler's flows, whatever
-  // others send, and what it may send for that; bounds leave out rounds of the worker. Control thread.
-  [[nodiscard]] virtual Value bound_of(uint32_t scheduled_flow) const {
-    return (void)scheduled_flow, Value();
-  }
   [[nodiscard]] virtual Value for_simulation() const { return {}; }
   // For packet schedulers: guarantees for the flows that had packets since the last call, by the packets'
   // path state; bounds leave out rounds of the polling worker. Control thread.

@@ -33,7 +33,7 @@ struct Green {
 
 struct BoundNode {
   uint32_t parent = kNone;
-  bool is_first = true;       // of all its siblings, whenever both have packets and none is green
+  bool is_first = true;        // of all its siblings, whenever both have packets and none is green
   bool has_good_burst = true;  // of the ceilings of it and those above
   uint8_t priority = 0;
   LeafQueue queue = LeafQueue::kFifo;
@@ -67,7 +67,9 @@ struct PathWait {
 enum class GreenOrder : uint8_t { kTurns, kCredit, kAnyPriority };
 
 // A leaf within its ceiling is never skipped for it if it waits for less than the burst lasts.
-bool is_in_burst(const BoundNode& leaf, double ns) { return leaf.ceil == kForeverNs || ns <= leaf.burst_ns; }
+bool is_in_burst(const BoundNode& leaf, double ns) {
+  return leaf.ceil == kForeverNs || ns <= leaf.burst_ns;
+}
 
 class TreeBounds {
  public:
@@ -78,12 +80,15 @@ class TreeBounds {
  private:
   [[nodiscard]] uint32_t root() const { return capacity_.root(); }
   [[nodiscard]] BoundChildren& children(uint32_t inner) { return children_[inner - root()]; }
-  [[nodiscard]] const BoundChildren& children(uint32_t inner) const { return children_[inner - root()]; }
+  [[nodiscard]] const BoundChildren& children(uint32_t inner) const {
+    return children_[inner - root()];
+  }
   void place(const PlacedNode& from);
   void add_green(uint32_t at);
   [[nodiscard]] double longest_busy_ns(const std::vector<PlacedNode>& nodes) const;
   [[nodiscard]] double longest_lag_ns(const std::vector<PlacedNode>& nodes) const;
-  [[nodiscard]] PathWait wait_of(uint32_t at, GreenOrder order, double lag_ns, double* lagging) const;
+  [[nodiscard]] PathWait wait_of(uint32_t at, GreenOrder order, double lag_ns,
+                                 double* lagging) const;
   [[nodiscard]] double steady_wait_ns(uint32_t at, double sends) const;
   [[nodiscard]] Bound guaranteed(uint32_t leaf, uint32_t by) const;
   [[nodiscard]] Bound first_of_all(uint32_t leaf) const;
@@ -124,14 +129,14 @@ void TreeBounds::place(const PlacedNode& from) {
   const BoundNode& above = nodes_[from.parent];
   const NodeParams& params = from.params;
   BoundNode node{.parent = from.parent,
-            .has_good_burst = above.has_good_burst,
-            .priority = params.priority,
-            .queue = params.queue,
-            .min = bytes_per_ns(static_cast<double>(params.min_rate_bps)),
-            .slowest = above.slowest,
-            .debt_ns = above.debt_ns,
-            .above_ns = above.above_ns,
-            .last_ns = above.last_ns};
+                 .has_good_burst = above.has_good_burst,
+                 .priority = params.priority,
+                 .queue = params.queue,
+                 .min = bytes_per_ns(static_cast<double>(params.min_rate_bps)),
+                 .slowest = above.slowest,
+                 .debt_ns = above.debt_ns,
+                 .above_ns = above.above_ns,
+                 .last_ns = above.last_ns};
   ++children(from.parent).n[params.priority];
   const double ceil = bytes_per_ns(static_cast<double>(params.ceil_bps));
   if (params.ceil_bps != 0 && ceil < link_) {
@@ -292,12 +297,14 @@ Bound TreeBounds::guaranteed(uint32_t leaf, uint32_t by) const {
 Bound TreeBounds::first_of_all(uint32_t leaf) const {
   const BoundNode& own = nodes_[leaf];
   const PathWait wait = wait_of(leaf, GreenOrder::kAnyPriority, lag_ns_, nullptr);
+  const double wait_ns =
+      own.slowest == link_ ? std::min(wait.total_ns(), busy_ns_) : wait.total_ns();
   const double share = std::min(own.slowest * (1 - wait.busy), own.ceil);
   if (share <= 0) return {.why_not = NoBound::kLateMinima};
-  if (!is_in_burst(own, longest_ / share + wait.total_ns())) {
+  if (!is_in_burst(own, longest_ / share + wait_ns)) {
     return {.why_not = NoBound::kShortBurst};
   }
-  return made(share, longest_ / share, wait.total_ns());
+  return made(share, longest_ / share, wait_ns);
 }
 
 Bound TreeBounds::bound_of(uint32_t leaf) const {
@@ -319,8 +326,8 @@ Bound TreeBounds::bound_of(uint32_t leaf) const {
 
 }  // namespace
 
-std::vector<Bound> tree_bounds(const TreeCapacity& capacity,
-                               const std::vector<PlacedNode>& nodes, const Server& server) {
+std::vector<Bound> tree_bounds(const TreeCapacity& capacity, const std::vector<PlacedNode>& nodes,
+                               const Server& server) {
   if (server.rate_bps == 0) return {capacity.leaves, {.why_not = NoBound::kNoRate}};
   const TreeBounds bounds(capacity, nodes, server);
   std::vector<Bound> all(capacity.leaves);

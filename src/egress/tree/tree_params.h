@@ -34,7 +34,8 @@ struct TreeCapacity {
   uint64_t pie_target_ns = kPieTargetNs;
   uint32_t lmax_bytes = 1600;
   Framing framing = {};
-  uint64_t catch_up_ns = kCatchUpNs;  // service missed, or received in advance, for longer is forgotten
+  uint64_t catch_up_ns =
+      kCatchUpNs;  // service missed, or received in advance, for longer is forgotten
 
   [[nodiscard]] uint32_t root() const { return leaves; }
   [[nodiscard]] uint32_t nodes() const { return leaves + inner_nodes; }

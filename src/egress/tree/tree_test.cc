@@ -31,16 +31,18 @@ TEST(Tree, KeepsMinimaAgainstPriorityAndWeight) {
   expect_rates(rates_mbps({{.min = 20 * kMbps}, {.weight = 100, .priority = 7}}), {20, 80});
 }
 TEST(Tree, KeepsMinimaThatCatchUpOnLittle) {
-  expect_rates(served_mbps({{.min = 20 * kMbps}, {.min = 5 * kMbps}, {.weight = 100, .priority = 7}},
-                           100 * kMbps, 1'000'000'000, 1'000'000),
-               {20, 5, 75});
+  expect_rates(
+      served_mbps({{.min = 20 * kMbps}, {.min = 5 * kMbps}, {.weight = 100, .priority = 7}},
+                  100 * kMbps, 1'000'000'000, 1'000'000),
+      {20, 5, 75});
 }
 // Leaf 0 takes the link for 50 ms. Then leaf 1 catches up on what it missed, before leaf 2 has any.
 TEST(Tree, CatchesUpForAsLongAsWasSaid) {
-  const std::vector<TestNode> nodes = {{.min = 200 * kMbps, .priority = 1}, {.min = 50 * kMbps}, {}};
+  const std::vector<TestNode> nodes = {
+      {.min = 200 * kMbps, .priority = 1}, {.min = 50 * kMbps}, {}};
   for (const uint64_t catch_up_ns : {kCatchUpNs, uint64_t{2'000'000}}) {
     Tree tree = make_tree(nodes, 16, catch_up_ns);
-    for (uint32_t leaf = 0; leaf < 3; ++leaf) tree.enqueue(Descriptor::of(1, 1500, leaf, 0));
+    for (uint32_t k = 0; k < 9; ++k) tree.enqueue(Descriptor::of(1, 1500, k % 3, 0));
     Link link(100 * kMbps);
     uint64_t now_ns = 0;
     uint64_t first_ns = 0;  // of leaf 2, afterwards

@@ -86,8 +86,7 @@ void serve(Tree& tree, Link& link, uint64_t from_ns, uint64_t until_ns, NextLen&
 
 // By node; an inner node's rate includes everything below it.
 inline std::vector<double> served_mbps(const std::vector<TestNode>& nodes, uint64_t rate_bps,
-                                       uint64_t duration_ns,
-                                       uint64_t catch_up_ns = kCatchUpNs) {
+                                       uint64_t duration_ns, uint64_t catch_up_ns = kCatchUpNs) {
   constexpr uint32_t kLenBytes = 1500;
   Tree tree = make_tree(nodes, 4 * static_cast<uint32_t>(nodes.size()), catch_up_ns);
   for (uint32_t k = 0; k < nodes.size(); ++k) {

@@ -188,6 +188,8 @@ class Egress final : public Module, public FlowTree {
       book_->remove(args);
     } else if (verb == "status") {
       return status(parse_egress_question(args));
+    } else if (verb == "bounds") {
+      return bounds_of(args);
     } else if (verb != "list") {
       return Module::command(verb, args);
     }
@@ -226,13 +228,6 @@ class Egress final : public Module, public FlowTree {
   [[nodiscard]] uint32_t scheduled_flow(Packet& pkt) const override {
     return book_->known(flow_rule_.number_of(pkt));
   }
-  [[nodiscard]] Value bound_of(uint32_t flow) const override {
-    const egress::Bound& bound = promises().bound_of(flow);
-    return Dict{{"flow", flow},
-                {"share_bps", bound.share_bps},
-                {"bound_ns", bound.has_one() ? Value(bound.total_ns()) : Value()},
-                {"why_not", egress::message_of(bound.why_not)}};
-  }
   [[nodiscard]] Value for_simulation() const override {
     Dict numbers = egress_numbers(settings_);
     numbers["mailbox_pkts"] = mailboxes_.size_pkts();
@@ -257,6 +252,24 @@ class Egress final : public Module, public FlowTree {
     told["rate_bps"] = settings_.rate_bps;
     told["held_pkts"] = held_pkts();
     told["now_ns"] = now_ns_.load(std::memory_order_relaxed);
+    return told;
+  }
+  // For {flows: [number, ..]}, {flow, share_bps, bound_ns or null, why_not} of each: the longest wait,
+  // without rounds of the worker, and what the flow may send for that.
+  [[nodiscard]] List bounds_of(const Value& args) const {
+    check_keys(args, {"flows"}, "bounds");
+    if (!args["flows"].is_list())
+      throw ConfigError("expected flows", "bounds.flows", "their numbers");
+    List told;
+    for (const Value& number : args["flows"].as_list()) {
+      const int64_t last = int64_t{settings_.capacity.flows} - 1;
+      const auto flow = static_cast<uint32_t>(int_value(number, 0, last, "bounds.flows"));
+      const egress::Bound& bound = promises().bound_of(flow);
+      told.emplace_back(Dict{{"flow", flow},
+                             {"share_bps", bound.share_bps},
+                             {"bound_ns", bound.has_one() ? Value(bound.total_ns()) : Value()},
+                             {"why_not", egress::message_of(bound.why_not)}});
+    }
     return told;
   }
   // Whether the two modules' schedulers are interchangeable: same settings but for the rate.
@@ -338,7 +351,7 @@ class Egress final : public Module, public FlowTree {
   std::unique_ptr<EgressScheduler> scheduler_;
   EgressCounts counts_;
   mutable EgressPromises promises_;
-  bool is_idle_ = true;            // no worker runs it yet. Control thread
+  bool is_idle_ = true;                    // no worker runs it yet. Control thread
   mutable bool has_other_bounds_ = false;  // than promises_ has. Control thread
   const uint32_t batch_limit_pkts_;
   const std::shared_ptr<FlowTreePlace> place_;

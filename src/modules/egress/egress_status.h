@@ -26,8 +26,8 @@ EgressQuestion parse_egress_question(const Value& args);
 // Control thread, while workers run.
 class EgressStatus {
  public:
-  EgressStatus(const EgressBook& book, const EgressScheduler& scheduler,
-               const EgressCounts& counts, const EgressPromises& promises);
+  EgressStatus(const EgressBook& book, const EgressScheduler& scheduler, const EgressCounts& counts,
+               const EgressPromises& promises);
 
   // Throws ConfigError for an unknown node.
   [[nodiscard]] Dict answer(const EgressQuestion& question) const;
