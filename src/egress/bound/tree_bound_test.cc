@@ -327,6 +327,54 @@ TEST(TreeBound, IsReachedBelowACeiling) {
   EXPECT_GT(nearest, 0.85);
 }
 
+// When its site may send again, the region has just reached its own ceiling.
+TEST(TreeBound, IsReachedBelowTwoCeilings) {
+  double nearest = 0;
+  for (uint64_t min = 2 * kMbps; min < 3 * kMbps; min += kMbps / 20) {
+    const std::vector<TestNode> nodes = {
+        {.ceil = 10 * kMbps, .burst = 4800, .is_inner = true},
+        {.parent = 0, .ceil = 10 * kMbps, .burst = 3000, .is_inner = true},
+        {.parent = 1, .min = min},
+        {.parent = 1, .priority = 1},
+        {.parent = 0, .priority = 1},
+        {}};
+    const std::vector<Own> own = two_at_once(min);
+    const auto due_ns = static_cast<uint64_t>(own[1].due_ns) + kMs;
+    nearest =
+        std::max(nearest, part_of({"ceilings",
+                                   Plan(nodes),
+                                   own,
+                                   {{0, kForever, 1}, {due_ns, kForever, 2}, {0, kForever, 3}}}));
+  }
+  EXPECT_GT(nearest, 0.75);
+}
+
+// A ceiling whose burst is shorter than the wait keeps nothing for what comes in the meantime. So there is
+// a bound for less than the minimum only.
+TEST(TreeBound, IsForLessWhereTheCeilingForgets) {
+  constexpr uint64_t kMin = 20 * kMbps;
+  const auto plan = [](uint32_t burst) {
+    return Plan({{.min = kMin, .ceil = kMin, .burst = burst},
+                 {.min = 50 * kMbps, .priority = 1},
+                 {.priority = 7}});
+  };
+  Case often{"often", plan(100'000), {}, {{0, kForever, 2}}, 0};
+  for (uint64_t k = 0; k < 90; ++k) often.own.push_back({k * 600'001, kLongest, 600'001.0 * k});
+  for (uint64_t ms = 5; ms < 55; ms += 6) often.attacks.push_back({ms * kMs, (ms + 3) * kMs, 1});
+  const Bound bound = often.plan.bounds()[0];
+  EXPECT_NEAR(bound.share_bps, kMin, 1);
+  EXPECT_LE(longest_wait_ns(often.plan, 0, often.own, often.attacks, 60 * kMs), bound.total_ns());
+  const Plan strict = plan(3000);
+  EXPECT_LT(strict.bounds()[0].share_bps, kMin / 2.0);
+  EXPECT_GT(longest_wait_ns(strict, 0, often.own, often.attacks, 60 * kMs), bound.total_ns());
+  // What a parent is owed is forgotten when it comes back from its ceiling, however long the burst.
+  const Plan parent({{.min = 10 * kMbps, .ceil = 30 * kMbps, .burst = 100'000, .is_inner = true},
+                     {.parent = 0},
+                     {.min = 40 * kMbps, .priority = 1},
+                     {.priority = 7}});
+  EXPECT_LT(parent.bounds()[0].share_bps, 5.0 * kMbps);
+}
+
 // The other flow has the parent's minimum just before the call comes.
 TEST(TreeBound, IsReachedByTheMinimumOfAParent) {
   const std::vector<TestNode> nodes = {{.min = 10 * kMbps, .is_inner = true},
