@@ -344,7 +344,7 @@ TEST(TreeBook, CatchUpIsAParameter) {
              {"rate_bps", 8'000'000'000},
              {"catch_up_us", catch_up_us},
              {"flows", List{Dict{{"flow", 0}, {"min_rate_bps", 8'000'000}},
-                            Dict{{"flow", 1}, {"priority", 1}, {"min_rate_bps", 4'000'000'000}}}}}),
+                            Dict{{"flow", 1}, {"priority", 1}, {"min_rate_bps", 1'000'000'000}}}}}),
         65'536);
     return bound_of(rig, 0)["bound_ns"].as_double();
   };
