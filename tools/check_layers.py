@@ -72,7 +72,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "arbiter": {"discipline", "aqm", "tree"},
         "tree": {"discipline", "aqm"},
         "aqm": {"discipline"},
-        "bound": {"discipline"},
+        "bound": {"discipline", "tree"},
     },
     "offload": {
         "kernel": set(),

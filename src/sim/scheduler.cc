@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "egress/arbiter/arbiter.h"
+#include "egress/bound/tree_bound.h"
 #include "egress/discipline/disciplines.h"
 #include "egress/tree/calendar.h"
 #include "egress/tree/tree.h"
@@ -33,7 +34,7 @@ void fill(const SchedulerSpec& spec, egress::Discipline auto& discipline) {
 }
 
 void fill(const SchedulerSpec& spec, egress::Tree& tree) {
-  for (const SchedulerSpec::Node& node : spec.nodes) {
+  for (const egress::PlacedNode& node : spec.nodes) {
     const egress::Edited done = tree.add(node.number, node.parent, node.params);
     if (done != egress::Edited::kYes) refuse_flow(message_of(done), node.number);
   }
@@ -91,14 +92,19 @@ class SchedulerOf final : public Scheduler {
 
 Scheduler::Scheduler(const SchedulerSpec& spec)
     : framing_(spec.framing), flows_(spec.capacity.flows) {
-  const egress::Crowd crowd = egress::crowd_of(spec.flows, spec.capacity.pkts);
   const egress::Server server{.rate_bps = spec.rate_bps, .framing = spec.framing};
+  if (spec.discipline == "tree") {
+    const std::vector<egress::Bound> bounds = egress::tree_bounds(spec.tree, spec.nodes, server);
+    for (const egress::PlacedNode& node : spec.nodes) {
+      if (node.number >= flows_.size()) continue;
+      flows_[node.number] = {.is_known = true, .bound = bounds[node.number]};
+    }
+    return;
+  }
+  const egress::Crowd crowd = egress::crowd_of(spec.flows, spec.capacity.pkts);
   for (const auto& [number, params] : spec.flows) {
     flows_[number] = {.is_known = true,
                       .bound = egress::bound_of(spec.discipline, params, crowd, server)};
-  }
-  for (const SchedulerSpec::Node& node : spec.nodes) {
-    if (node.number < flows_.size()) flows_[node.number].is_known = true;
   }
 }
 

@@ -49,6 +49,7 @@ void read_nodes(const Value& value, SchedulerSpec& spec, const std::string& wher
   tree.codel.target_ns = whole(value, "codel_target_ns", tree.codel.target_ns, where);
   tree.codel.interval_ns = whole(value, "codel_interval_ns", tree.codel.interval_ns, where);
   tree.pie_target_ns = whole(value, "pie_target_ns", tree.pie_target_ns, where);
+  tree.catch_up_ns = whole(value, "catch_up_ns", tree.catch_up_ns, where);
   tree.lmax_bytes = small(value, "lmax_bytes", tree.lmax_bytes, where);
   tree.framing = spec.framing;
   if (value["nodes"].is_null()) return;

@@ -18,11 +18,6 @@ namespace batchplane::sim {
 inline constexpr const char* kSchedulerKind = "egress";
 
 struct SchedulerSpec {
-  struct Node {
-    uint32_t number = 0;
-    uint32_t parent = 0;
-    egress::NodeParams params;
-  };
   std::string discipline = "qfq_plus";
   uint64_t rate_bps = 0;  // of the link; 0: no limit
   egress::Framing framing;
@@ -31,7 +26,7 @@ struct SchedulerSpec {
   std::vector<std::pair<uint32_t, egress::FlowParams>> flows;  // number, params
   // For `tree`.
   egress::TreeCapacity tree;
-  std::vector<Node> nodes;  // parents before children, without the root
+  std::vector<egress::PlacedNode> nodes;  // parents before children
 };
 
 // Throws ConfigError.

@@ -116,6 +116,23 @@ TEST(SimulatedScheduler, KeepsCeilingsOfATreeAndSkipsNothingThatMatters) {
   EXPECT_EQ(pkts[0], pkts[1]);
 }
 
+TEST(SimulatedScheduler, KnowsBoundsOfATree) {
+  SchedulerSpec link = tree_of(0);
+  link.nodes[2].params = {.min_rate_bps = kRateBps / 2};
+  // a sends 0.32 of the link; b, which has no minimum, twice the link's rate.
+  SpecMaker maker = two_into_one(link, 0.14, 4.5e6);
+  maker.source().order = exec::Order::kRoundRobin;
+  Simulation simulation(maker.spec());
+  simulation.run_until(kSecond / 20);
+  const exec::PeriodSnapshot period = simulation.period();
+  const exec::EgressPromise& a = period.flows[0].egress;
+  EXPECT_NEAR(static_cast<double>(a.share_bps), kRateBps / 2.0, 1);
+  ASSERT_LT(a.bound_ns, exec::EgressPromise::kNone);
+  EXPECT_LE(period.flows[0].delay_max_ns, a.bound_ns + 2 * period.tasks[0].run_max_ns);
+  EXPECT_EQ(period.flows[1].egress.bound_ns, exec::EgressPromise::kNone);
+  EXPECT_GT(period.flows[1].delay_max_ns, a.bound_ns);
+}
+
 TEST(SimulatedScheduler, DelaysByTheCalendar) {
   SchedulerSpec link = link_of("calendar", {1, 1, 1});
   link.rate_bps = 0;

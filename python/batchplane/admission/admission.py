@@ -76,7 +76,10 @@ def admitted(document: Document, program: Path) -> tuple[list[Admitted], Grouped
     probe = probe_grouped(document, program)
     numbers, sends = _seen(probe, document)
     costs = _graph_ns(document)
-    bounds = {name: _bounds(told) for name, told in probe.schedulers.items()}
+    bounds = {
+        name: {row["flow"]: row for row in told.get("bounds", ())}
+        for name, told in probe.schedulers.items()
+    }
     rows = [
         _row(name, slo_ns, scheduler, numbers[name, scheduler], sends, probe, costs, bounds)
         for name, slo_ns in _slos(document).items()
@@ -134,11 +137,6 @@ def _rates_bps(state: GeneratorState) -> list[float]:
     ]
 
 
-def _bounds(told: dict[str, Any]) -> dict[int, dict[str, Any]]:
-    """The delay bounds by flow of a scheduler; empty for a tree, which has none."""
-    return {} if told["discipline"] == "tree" else dict(load_native().egress_bounds(told))
-
-
 def _graph_ns(document: Document) -> dict[str, float]:
     """The cost of one packet in each module, from the built-in costs."""
     found = resolve(document.pipeline, load_costs(PRIOR), document.file).as_json()["modules"]
@@ -158,8 +156,7 @@ def _row(
     costs: dict[str, float],
     bounds: dict[str, dict[int, dict[str, Any]]],
 ) -> Admitted:
-    none = {"bound_ns": None, "share_bps": 0.0, "why_not": "a tree tells no bound"}
-    known = {number: bounds[scheduler].get(number, none) for number in numbers}
+    known = {number: bounds[scheduler][number] for number in numbers}
     longest = max(known, key=lambda number: known[number]["bound_ns"] or float("inf"))
     path = next(
         way["path"]
@@ -196,7 +193,10 @@ def _judge(rows: list[Admitted], numbers: dict[str, Any]) -> None:
     weights = weights_that_do(bounded, numbers)
     for row in bounded:
         row.weights = weights
-    hint = ", ".join(f"flow {number}: {weight}" for number, weight in sorted(weights.items()))
+    listed = ", ".join(f"flow {number}: {weight}" for number, weight in sorted(weights.items()))
+    hint = f"these weights would do: {listed}" if listed else "no weights would do"
+    if numbers["discipline"] == "tree":
+        hint = "raise its min_rate_bps, or lower catch_up_us or others' minimum rates"
     for row in bounded:
         if not row.is_kept:
-            row.told += f"; these weights would do: {hint}" if hint else "; no weights would do"
+            row.told += f"; {hint}"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress_bounds.h - bounds of packet schedulers for Python.
+// egress_bounds.h - weights of packet schedulers for Python.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -103,7 +103,7 @@ def egress_table(told: dict[str, Any]) -> Table:
     """One scheduler: a node and, indented, everything below it; or the worst below it."""
     table = plain_table(
         "<node or flow", "minimum", "ceiling", "share", "carries", "waiting", "in bytes", "p50 <",
-        "p99 <", "marked", "<dropped",
+        "p99 <", "at most", "marked", "<dropped",
     )  # fmt: skip
     top = told["rows"][0]["level"]
     for row in told["rows"]:
@@ -117,6 +117,7 @@ def egress_table(told: dict[str, Any]) -> Table:
             short_count(row.get("backlog_bytes")),
             short_duration(row["sojourn_p50_ns"] or None),
             short_duration(row["sojourn_p99_ns"] or None),
+            short_duration(row.get("bound_ns")),
             short_count(row["marked_pkts"] or None),
             _drops(row),
         )

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "app/plan/environment_build.h"
@@ -20,6 +22,9 @@
 
 namespace batchplane::app {
 namespace {
+
+// By scheduler.
+using ScheduledFlows = std::map<std::string, std::set<uint32_t>>;
 
 struct Entry {
   uint32_t instance = 0;
@@ -115,6 +120,7 @@ class RouteFinder {
     return free;
   }
 
+  [[nodiscard]] const ScheduledFlows& scheduled() const { return scheduled_; }
   [[nodiscard]] List warnings() const {
     List lines(unread_.begin(), unread_.end());
     for (const std::string& line : walk_.warnings()) lines.emplace_back(line);
@@ -155,11 +161,20 @@ class RouteFinder {
                                          traffic::build_frame(flow, wire_bytes), where);
       if (form == RoutesAre::kGrouped) {
         grouped.add(route, walk_.schedulers());
+        note_scheduled(route);
       } else {
         routes.push_back(route_value(flow.name, route));
       }
     }
     return form == RoutesAre::kGrouped ? grouped.rows() : routes;
+  }
+
+  void note_scheduled(const Route& route) {
+    for (const std::string& scheduler : walk_.schedulers()) {
+      const auto gate = route.gates.find(scheduler);
+      if (gate == route.gates.end() || gate->second == kDropGate) continue;
+      scheduled_[scheduler].insert(gate->second);
+    }
   }
 
   Route route_of(const std::string& source, const Entry& entry, const std::string& name,
@@ -175,22 +190,29 @@ class RouteFinder {
   Graph& graph_;
   PacketPool& pool_;
   RouteWalk walk_;
+  ScheduledFlows scheduled_;              // with grouped routes
   std::map<std::string, Entry> entries_;  // generators and input modules
   std::vector<std::string> unread_;
 };
 
-// Schedulers of each `egress`. The nodes of a tree may be very many, and are left out with grouped routes.
-Dict schedulers_of(const Graph& graph, RoutesAre form) {
+// Schedulers of each `egress`; with grouped routes also the bounds of the flows that are scheduled. The nodes
+// of a tree may be very many, and are left out then.
+Dict schedulers_of(const Graph& graph, RoutesAre form, const ScheduledFlows& scheduled) {
   Dict schedulers;
   for (const ModuleSpec& module : graph.spec.modules) {
     const Instance& instance = graph.instances[graph.index.at(module.name)];
     if (instance.is_door()) continue;
-    if (form == RoutesAre::kGrouped && text_param(module, "discipline") == kTreeDiscipline) {
-      schedulers[instance.name] = Dict{{"discipline", kTreeDiscipline}};
-      continue;
+    const bool is_left_out =
+        form == RoutesAre::kGrouped && text_param(module, "discipline") == kTreeDiscipline;
+    const Value numbers = is_left_out ? Value(Dict{{"discipline", kTreeDiscipline}})
+                                      : instance.module->for_simulation();
+    if (numbers.is_null()) continue;
+    Dict told = numbers.as_dict();
+    if (const auto flows = scheduled.find(instance.name); flows != scheduled.end()) {
+      const Dict which{{"flows", List(flows->second.begin(), flows->second.end())}};
+      told["bounds"] = instance.module->command("bounds", which);
     }
-    Value numbers = instance.module->for_simulation();
-    if (!numbers.is_null()) schedulers[instance.name] = std::move(numbers);
+    schedulers[instance.name] = std::move(told);
   }
   return schedulers;
 }
@@ -216,7 +238,7 @@ Value find_routes(const PipelineSpec& spec, const Value& frames, RoutesAre form)
     found["frames"] = finder.of_frames(frames["frames"]);
   }
   found["free"] = finder.free();
-  found["schedulers"] = schedulers_of(*graph, form);
+  found["schedulers"] = schedulers_of(*graph, form, finder.scheduled());
   found["warnings"] = finder.warnings();
   return found;
 }

@@ -17,8 +17,8 @@ enum class RoutesAre : uint8_t { kEach, kGrouped };
 // {"frames": {generator or input module: [hex, ..]}}: further packets that arrive there. The packet backend
 // need not run; no device is opened. Throws ConfigErrors.
 //
-// kGrouped: routes as in GroupedRoutes, without names and gates; for scheduler trees, which may have very
-// many nodes, only the discipline.
+// kGrouped: routes as in GroupedRoutes, without names and gates; schedulers have the bounds of
+// the flows that come to them. Of trees, which may have very many nodes, nothing else.
 Value find_routes(const PipelineSpec& spec, const Value& frames, RoutesAre form = RoutesAre::kEach);
 
 }  // namespace batchplane::app

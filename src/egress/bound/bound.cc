@@ -14,16 +14,6 @@ constexpr double kNsOfSecond = 1e9;
 
 uint32_t level_of(const FlowParams& flow) { return std::min(flow.weight, 64U); }
 
-// Disciplines divide bytes of packets, but the link carries framing as well: most per byte for the
-// shortest packet.
-double stretch_of(const Framing& framing, uint32_t lmax_bytes) {
-  double most = 1;
-  for (uint32_t bytes = kMinLmaxBytes; bytes <= std::max(lmax_bytes, kMinLmaxBytes); ++bytes) {
-    most = std::max(most, static_cast<double>(framing.wire_bytes(bytes)) / bytes);
-  }
-  return most;
-}
-
 // The terms of a flow's bound; times in bytes of the link.
 struct Terms {
   double share = 0;  // of the link
@@ -75,6 +65,14 @@ Terms terms_of(const std::string& discipline, const FlowParams& flow, const Crow
 
 }  // namespace
 
+double wire_stretch(const Framing& framing, uint32_t lmax_bytes) {
+  double most = 1;
+  for (uint32_t bytes = kMinLmaxBytes; bytes <= std::max(lmax_bytes, kMinLmaxBytes); ++bytes) {
+    most = std::max(most, static_cast<double>(framing.wire_bytes(bytes)) / bytes);
+  }
+  return most;
+}
+
 void Crowd::add(const FlowParams& flow) {
   weight_sum += flow.weight;
   lmax_sum_bytes += flow.lmax_bytes;
@@ -95,7 +93,7 @@ Bound bound_of(const std::string& discipline, const FlowParams& flow, const Crow
                const Server& server) {
   if (server.rate_bps == 0) return {.why_not = NoBound::kNoRate};
   const double byte_ns = kBitsOfByte * kNsOfSecond / static_cast<double>(server.rate_bps) *
-                         stretch_of(server.framing, crowd.lmax_bytes);
+                         wire_stretch(server.framing, crowd.lmax_bytes);
   // The arbiter sees the packet in the next round but one, and releases it in the first round after
   // the link is free.
   Bound bound{.arbiter_ns = 2 * server.round_ns + server.read_interval_ns};

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -27,11 +28,23 @@ enum class NoBound : uint8_t {
   kHasOne,
   kNoRate,   // the link has no configured rate, so the port's speed is unknown
   kNoShare,  // the discipline allows other flows to take everything
+  // In a tree:
+  kNoMinimum,   // siblings may go first
+  kLateMinima,  // others' minima may take everything for as long as is caught up on
+  kShortBurst,
+  kOwnOrder,  // the flow's own packets overtake each other
 };
 // One line each. Empty for kHasOne.
 inline const char* message_of(NoBound why) {
-  if (why == NoBound::kNoRate) return "rate_bps is 0: say what the link carries";
-  return why == NoBound::kNoShare ? "the discipline promises this flow no share" : "";
+  constexpr std::array<const char*, 7> kMessages{
+      "",
+      "rate_bps is 0: say what the link carries",
+      "the discipline promises this flow no share",
+      "siblings may go first: give it a minimum rate, or a priority of its own above all others",
+      "minimum rates of others may go first for too long: lower them or catch_up_us",
+      "a ceiling on its way is too strict with bursts: raise burst_bytes",
+      "its connections have queues of their own (fq_codel) and overtake each other"};
+  return kMessages[static_cast<size_t>(why)];
 }
 
 // All flows of a scheduler.
@@ -66,6 +79,9 @@ struct Server {
   double round_ns = 0;          // between rounds of the arbiter
   double read_interval_ns = 0;  // minimum time between reads of a mailbox
 };
+
+// Disciplines divide bytes of packets, but the link carries framing as well: the most per byte.
+[[nodiscard]] double wire_stretch(const Framing& framing, uint32_t lmax_bytes);
 
 struct Bound {
   NoBound why_not = NoBound::kHasOne;

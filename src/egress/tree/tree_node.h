@@ -123,14 +123,6 @@ struct InnerData {
   std::array<ChildLists, kPriorities> children;
 };
 
-// Guaranteed service older than this, missed or received in advance, is forgotten.
-inline constexpr uint64_t kMaxMinLagNs = 100'000'000;
-// A node that was idle or at its ceiling for longer than this is owed nothing for that time.
-inline constexpr uint64_t kMaxIdleNs = 2'000'000;
-// A node that has received its minimum waits until its longest packet is due, or for this long. It
-// then sends several packets in a row instead of changing its place for each.
-inline constexpr uint64_t kMaxMinStepNs = 1'000'000;
-
 // Extra data of inner nodes, by node - leaves; and the shapers: first those of inner nodes, then
 // those of leaves.
 class TreeRates {
@@ -138,6 +130,7 @@ class TreeRates {
   TreeRates(const TreeCapacity& capacity, uint32_t step_bytes)
       : first_inner_(capacity.leaves),
         step_bytes_(step_bytes),
+        min_step_ns_(capacity.min_step_ns()),
         inner_(capacity.inner_nodes),
         leaves_(capacity.shaped_leaves) {}
 
@@ -159,12 +152,13 @@ class TreeRates {
   [[nodiscard]] uint64_t due_ns(uint32_t shaper) const {
     const Shaper& at = (*this)[shaper];
     if (at.waits == Shaper::Waits::kForCeil) return at.ceil_due_ns();
-    return at.min.paid_at_ns() + std::min(at.min.time_of_ns(step_bytes_), kMaxMinStepNs);
+    return at.min.paid_at_ns() + std::min(at.min.time_of_ns(step_bytes_), min_step_ns_);
   }
 
  private:
   uint32_t first_inner_;
   uint32_t step_bytes_;
+  uint64_t min_step_ns_;
   BigArray<InnerData> inner_;
   BigArray<Shaper> leaves_;
 };

@@ -212,8 +212,8 @@ inline void Tree::charge(Shaper& shaper, uint32_t wire_bytes, bool was_green) co
     shaper.ceil.charge(wire_bytes);
   }
   if (!was_green || !shaper.min.is_set()) return;
-  if (shaper.min.paid_at_ns() > now_ns_ + kMaxMinLagNs) return;
-  shaper.min.forget_before(now_ns_ - std::min(now_ns_, kMaxMinLagNs));
+  if (shaper.min.paid_at_ns() > now_ns_ + capacity_.catch_up_ns) return;
+  shaper.min.forget_before(now_ns_ - std::min(now_ns_, capacity_.catch_up_ns));
   shaper.min.charge(wire_bytes);
 }
 

@@ -2,6 +2,7 @@
 // tree_params.h - parameters of a tree's nodes, and checks of them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "egress/aqm/codel.h"
@@ -14,6 +15,15 @@ namespace batchplane::egress {
 inline constexpr uint32_t kPriorities = 8;
 inline constexpr uint32_t kMaxNodeWeight = 10'000;
 
+// How much guaranteed service a node may catch up on after others were sent first.
+inline constexpr uint64_t kCatchUpNs = 100'000'000;
+inline constexpr uint64_t kMinCatchUpNs = 20'000;
+// A node that was idle or at its ceiling for longer than this is owed nothing for that time.
+inline constexpr uint64_t kMaxIdleNs = 2'000'000;
+// A node that has received its minimum waits until its longest packet is due, or for this long. It
+// then sends several packets in a row instead of changing its place for each.
+inline constexpr uint64_t kMaxMinStepNs = 1'000'000;
+
 struct TreeCapacity {
   uint32_t leaves = 0;         // numbers 0..leaves-1
   uint32_t inner_nodes = 1;    // numbers from leaves on, the root first
@@ -24,9 +34,14 @@ struct TreeCapacity {
   uint64_t pie_target_ns = kPieTargetNs;
   uint32_t lmax_bytes = 1600;
   Framing framing = {};
+  uint64_t catch_up_ns =
+      kCatchUpNs;  // service missed, or received in advance, for longer is forgotten
 
   [[nodiscard]] uint32_t root() const { return leaves; }
   [[nodiscard]] uint32_t nodes() const { return leaves + inner_nodes; }
+  [[nodiscard]] uint64_t idle_credit_ns() const { return std::min(kMaxIdleNs, catch_up_ns); }
+  // Half of what is caught up on at most, so that the step alone loses nothing.
+  [[nodiscard]] uint64_t min_step_ns() const { return std::min(kMaxMinStepNs, catch_up_ns / 2); }
   bool operator==(const TreeCapacity&) const = default;
 };
 
@@ -45,6 +60,13 @@ struct NodeParams {
 
   [[nodiscard]] bool has_rates() const { return min_rate_bps != 0 || ceil_bps != 0; }
   bool operator==(const NodeParams&) const = default;
+};
+
+// A node below the root, by numbers as in TreeCapacity.
+struct PlacedNode {
+  uint32_t number = 0;
+  uint32_t parent = 0;
+  NodeParams params;
 };
 
 // A worker visits every few microseconds, sometimes much later, and siblings take turns in between.

@@ -77,7 +77,7 @@ inline Place Tree::wanted_with_rates(TreeNode& node) noexcept {
   }
   if (!shaper.min.is_set() || shaper.waits == Shaper::Waits::kForMin) return Place::kFresh;
   if (node.place == Place::kOut) {
-    shaper.min.forget_before(now_ns_ - std::min(now_ns_, kMaxIdleNs));
+    shaper.min.forget_before(now_ns_ - std::min(now_ns_, capacity_.idle_credit_ns()));
   }
   if (shaper.min.is_paid(now_ns_)) return Place::kGreen;
   wait(shaper, node.shaper, Shaper::Waits::kForMin);

@@ -30,6 +30,34 @@ TEST(Tree, ServesTheHighestPriorityFirst) {
 TEST(Tree, KeepsMinimaAgainstPriorityAndWeight) {
   expect_rates(rates_mbps({{.min = 20 * kMbps}, {.weight = 100, .priority = 7}}), {20, 80});
 }
+TEST(Tree, KeepsMinimaThatCatchUpOnLittle) {
+  expect_rates(
+      served_mbps({{.min = 20 * kMbps}, {.min = 5 * kMbps}, {.weight = 100, .priority = 7}},
+                  100 * kMbps, 1'000'000'000, 1'000'000),
+      {20, 5, 75});
+}
+// Leaf 0 takes the link for 50 ms. Then leaf 1 catches up on what it missed, before leaf 2 has any.
+TEST(Tree, CatchesUpForAsLongAsWasSaid) {
+  const std::vector<TestNode> nodes = {
+      {.min = 200 * kMbps, .priority = 1}, {.min = 50 * kMbps}, {}};
+  for (const uint64_t catch_up_ns : {kCatchUpNs, uint64_t{2'000'000}}) {
+    Tree tree = make_tree(nodes, 16, catch_up_ns);
+    for (uint32_t k = 0; k < 9; ++k) tree.enqueue(Descriptor::of(1, 1500, k % 3, 0));
+    Link link(100 * kMbps);
+    uint64_t now_ns = 0;
+    uint64_t first_ns = 0;  // of leaf 2, afterwards
+    serve(
+        tree, link, 0, 150'000'000,
+        [&](uint32_t leaf) { return leaf == 0 && now_ns >= 50'000'000 ? 0U : 1500U; },
+        [&](const Descriptor& pkt, uint64_t at_ns) {
+          now_ns = at_ns;
+          if (pkt.flow == 2 && at_ns > 50'000'000 && first_ns == 0) first_ns = at_ns;
+        });
+    // While it catches up, its minimum comes due again: each byte missed takes two of the link.
+    const double want_ms = 50 + (catch_up_ns == kCatchUpNs ? 50 : 2);
+    EXPECT_NEAR(static_cast<double>(first_ns) / 1e6, want_ms, 1.5);
+  }
+}
 TEST(Tree, SharesByWeightWhatMinimaLeave) {
   expect_rates(rates_mbps({{.min = 40 * kMbps}, {}, {.weight = 2}}), {55, 15, 30});
 }

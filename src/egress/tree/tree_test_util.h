@@ -40,11 +40,15 @@ inline uint32_t number_of(const std::vector<TestNode>& nodes, int k) {
 inline size_t place_of(const std::vector<TestNode>& nodes, uint32_t leaf) {
   return leaf + static_cast<size_t>(std::ranges::count_if(nodes, &TestNode::is_inner));
 }
-inline Tree make_tree(const std::vector<TestNode>& nodes, uint32_t pkts) {
+inline Tree make_tree(const std::vector<TestNode>& nodes, uint32_t pkts,
+                      uint64_t catch_up_ns = kCatchUpNs) {
   const uint32_t n_leaves = number_of(nodes, static_cast<int>(nodes.size()));
   const auto n_inner = static_cast<uint32_t>(nodes.size()) - n_leaves;
-  Tree tree(
-      {.leaves = n_leaves, .inner_nodes = n_inner + 1, .shaped_leaves = n_leaves, .pkts = pkts});
+  Tree tree({.leaves = n_leaves,
+             .inner_nodes = n_inner + 1,
+             .shaped_leaves = n_leaves,
+             .pkts = pkts,
+             .catch_up_ns = catch_up_ns});
   for (int k = 0; k < static_cast<int>(nodes.size()); ++k) {
     const TestNode& node = nodes[static_cast<size_t>(k)];
     const uint32_t parent = node.parent < 0 ? tree.root() : number_of(nodes, node.parent);
@@ -82,9 +86,9 @@ void serve(Tree& tree, Link& link, uint64_t from_ns, uint64_t until_ns, NextLen&
 
 // By node; an inner node's rate includes everything below it.
 inline std::vector<double> served_mbps(const std::vector<TestNode>& nodes, uint64_t rate_bps,
-                                       uint64_t duration_ns) {
+                                       uint64_t duration_ns, uint64_t catch_up_ns = kCatchUpNs) {
   constexpr uint32_t kLenBytes = 1500;
-  Tree tree = make_tree(nodes, 4 * static_cast<uint32_t>(nodes.size()));
+  Tree tree = make_tree(nodes, 4 * static_cast<uint32_t>(nodes.size()), catch_up_ns);
   for (uint32_t k = 0; k < nodes.size(); ++k) {
     if (nodes[k].is_inner || nodes[k].is_idle) continue;
     for (int i = 0; i < 3; ++i)

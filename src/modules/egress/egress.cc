@@ -79,6 +79,7 @@ class Egress final : public Module, public FlowTree {
   }
   void settle(bool is_wanted) noexcept override {
     book_->settle(is_wanted, is_idle_ ? scheduler_.get() : nullptr);
+    has_other_bounds_ = true;
   }
   [[nodiscard]] bool is_free(uint32_t flow) const override { return book_->is_free(flow); }
   bool refuses(Packet& pkt) noexcept override {
@@ -193,6 +194,8 @@ class Egress final : public Module, public FlowTree {
       book_->remove(args);
     } else if (verb == "status") {
       return status(parse_egress_question(args));
+    } else if (verb == "bounds") {
+      return bounds_of(args);
     } else if (verb != "list") {
       return Module::command(verb, args);
     }
@@ -226,8 +229,7 @@ class Egress final : public Module, public FlowTree {
   [[nodiscard]] bool is_scheduler() const override { return true; }
   void take_promises(
       const std::function<void(uint16_t state, const exec::EgressPromise&)>& use) override {
-    if (std::exchange(has_other_bounds_, false)) promises_.set(book_->bounds(settings_));
-    promises_.take(counts_, *scheduler_, batch_limit_pkts_, use);
+    promises().take(counts_, *scheduler_, batch_limit_pkts_, use);
   }
   [[nodiscard]] uint32_t scheduled_flow(Packet& pkt) const override {
     return book_->known(flow_rule_.number_of(pkt));
@@ -245,12 +247,35 @@ class Egress final : public Module, public FlowTree {
   }
 
  private:
+  // With the bounds as they are now. Working them out takes long for large trees, so it is left until then.
+  EgressPromises& promises() const {
+    if (std::exchange(has_other_bounds_, false)) promises_.set(book_->bounds(settings_));
+    return promises_;
+  }
   [[nodiscard]] Dict status(const EgressQuestion& question) const {
-    Dict told = EgressStatus(*book_, *scheduler_, counts_).answer(question);
+    Dict told = EgressStatus(*book_, *scheduler_, counts_, promises()).answer(question);
     told["discipline"] = settings_.discipline;
     told["rate_bps"] = settings_.rate_bps;
     told["held_pkts"] = held_pkts();
     told["now_ns"] = now_ns_.load(std::memory_order_relaxed);
+    return told;
+  }
+  // For {flows: [number, ..]}, {flow, share_bps, bound_ns or null, why_not} of each: the longest wait,
+  // without rounds of the worker, and what the flow may send for that.
+  [[nodiscard]] List bounds_of(const Value& args) const {
+    check_keys(args, {"flows"}, "bounds");
+    if (!args["flows"].is_list())
+      throw ConfigError("expected flows", "bounds.flows", "their numbers");
+    List told;
+    for (const Value& number : args["flows"].as_list()) {
+      const int64_t last = int64_t{settings_.capacity.flows} - 1;
+      const auto flow = static_cast<uint32_t>(int_value(number, 0, last, "bounds.flows"));
+      const egress::Bound& bound = promises().bound_of(flow);
+      told.emplace_back(Dict{{"flow", flow},
+                             {"share_bps", bound.share_bps},
+                             {"bound_ns", bound.has_one() ? Value(bound.total_ns()) : Value()},
+                             {"why_not", egress::message_of(bound.why_not)}});
+    }
     return told;
   }
   // Whether the two modules' schedulers are interchangeable: same settings but for the rate.
@@ -344,9 +369,9 @@ class Egress final : public Module, public FlowTree {
   EgressMailboxes mailboxes_;
   std::unique_ptr<EgressScheduler> scheduler_;
   EgressCounts counts_;
-  EgressPromises promises_;
-  bool is_idle_ = true;            // no worker runs it yet. Control thread
-  bool has_other_bounds_ = false;  // since bounds were last reported. Control thread
+  mutable EgressPromises promises_;
+  bool is_idle_ = true;                    // no worker runs it yet. Control thread
+  mutable bool has_other_bounds_ = false;  // than promises_ has. Control thread
   const uint32_t batch_limit_pkts_;
   const std::shared_ptr<FlowTreePlace> place_;
   std::atomic<uint64_t> taken_pkts_{0};

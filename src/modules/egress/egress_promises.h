@@ -45,6 +45,7 @@ class EgressPromises {
       keys_[f].store(static_cast<float>(bounds_[f].total_ns()), std::memory_order_relaxed);
     }
   }
+  [[nodiscard]] const egress::Bound& bound_of(uint32_t flow) const { return bounds_[flow]; }
   // For each path state seen since the last call, reports the flow with the longest bound.
   void take(const EgressCounts& counts, const EgressScheduler& scheduler, uint32_t batch_pkts,
             const std::function<void(uint16_t state, const exec::EgressPromise&)>& use) {

@@ -127,19 +127,23 @@ class SchedulerOf final : public EgressScheduler {
 
 }  // namespace
 
+egress::TreeCapacity tree_capacity(const EgressSettings& settings) {
+  return {.leaves = settings.capacity.flows,
+          .inner_nodes = settings.inner_nodes,
+          .shaped_leaves = settings.shaped_flows,
+          .pkts = settings.capacity.pkts,
+          .connections = settings.connections,
+          .codel = settings.codel,
+          .pie_target_ns = settings.pie_target_ns,
+          .lmax_bytes = settings.lmax_bytes,
+          .framing = settings.framing,
+          .catch_up_ns = settings.catch_up_ns};
+}
+
 std::unique_ptr<EgressScheduler> make_egress_scheduler(const EgressSettings& settings) {
   std::unique_ptr<EgressScheduler> made;
   if (settings.discipline == kTreeDiscipline) {
-    const egress::TreeCapacity capacity{.leaves = settings.capacity.flows,
-                                        .inner_nodes = settings.inner_nodes,
-                                        .shaped_leaves = settings.shaped_flows,
-                                        .pkts = settings.capacity.pkts,
-                                        .connections = settings.connections,
-                                        .codel = settings.codel,
-                                        .pie_target_ns = settings.pie_target_ns,
-                                        .lmax_bytes = settings.lmax_bytes,
-                                        .framing = settings.framing};
-    return std::make_unique<SchedulerOf<egress::Tree>>(settings, capacity);
+    return std::make_unique<SchedulerOf<egress::Tree>>(settings, tree_capacity(settings));
   }
   if (settings.discipline == kCalendarDiscipline) {
     return std::make_unique<SchedulerOf<egress::Calendar>>(settings, settings.capacity);

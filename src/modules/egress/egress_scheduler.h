@@ -13,6 +13,7 @@
 #include "egress/discipline/discipline.h"
 #include "egress/discipline/framing.h"
 #include "egress/discipline/link.h"
+#include "egress/tree/tree_params.h"
 #include "modules/egress/egress_count.h"
 #include "modules/egress/egress_edit.h"
 
@@ -81,12 +82,14 @@ struct EgressSettings {
   uint32_t connections = 0;  // connections in queues with CoDel
   egress::CodelParams codel;
   uint64_t pie_target_ns = 0;
+  uint64_t catch_up_ns = egress::kCatchUpNs;
   uint64_t rate_bps = 0;
   egress::Framing framing;
 
   bool operator==(const EgressSettings&) const = default;
 };
 
+[[nodiscard]] egress::TreeCapacity tree_capacity(const EgressSettings& settings);
 // Returns nullptr for an unknown discipline.
 std::unique_ptr<EgressScheduler> make_egress_scheduler(const EgressSettings& settings);
 

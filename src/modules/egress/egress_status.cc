@@ -61,8 +61,8 @@ void EgressStatus::Reading::add(const Reading& other) {
 }
 
 EgressStatus::EgressStatus(const EgressBook& book, const EgressScheduler& scheduler,
-                           const EgressCounts& counts)
-    : scheduler_(scheduler), counts_(counts), nodes_(book.nodes()) {
+                           const EgressCounts& counts, const EgressPromises& promises)
+    : scheduler_(scheduler), counts_(counts), promises_(promises), nodes_(book.nodes()) {
   while (nodes_[first_inner_].parent != EgressNode::kNone) ++first_inner_;
   place_.assign(nodes_.back().number + 1, kNowhere);
   for (uint32_t n = 0; n < nodes_.size(); ++n) place_[nodes_[n].number] = n;
@@ -184,7 +184,11 @@ Dict EgressStatus::row(uint32_t n) const {
            {"sojourn_p99_ns", RecentWaits::quantile_ns(reading.waits, 0.99)},
            {"marked_pkts", reading.marked_pkts}};
   if (scheduler_.tells_bytes()) row["backlog_bytes"] = reading.backlog_bytes;
-  if (is_flow(n)) row["flow"] = node.number;
+  if (is_flow(n)) {
+    row["flow"] = node.number;
+    const egress::Bound& bound = promises_.bound_of(node.number);
+    if (bound.has_one()) row["bound_ns"] = static_cast<uint64_t>(bound.total_ns());
+  }
   Dict drops;
   for (size_t why = 1; why < reading.dropped_pkts.size(); ++why) {
     if (reading.dropped_pkts[why] != 0) drops[kReasons[why]] = reading.dropped_pkts[why];

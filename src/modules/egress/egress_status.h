@@ -9,6 +9,7 @@
 
 #include "modules/egress/egress_book.h"
 #include "modules/egress/egress_count.h"
+#include "modules/egress/egress_promises.h"
 
 namespace batchplane {
 
@@ -25,8 +26,8 @@ EgressQuestion parse_egress_question(const Value& args);
 // Control thread, while workers run.
 class EgressStatus {
  public:
-  EgressStatus(const EgressBook& book, const EgressScheduler& scheduler,
-               const EgressCounts& counts);
+  EgressStatus(const EgressBook& book, const EgressScheduler& scheduler, const EgressCounts& counts,
+               const EgressPromises& promises);
 
   // Throws ConfigError for an unknown node.
   [[nodiscard]] Dict answer(const EgressQuestion& question) const;
@@ -60,6 +61,7 @@ class EgressStatus {
 
   const EgressScheduler& scheduler_;
   const EgressCounts& counts_;
+  const EgressPromises& promises_;
   std::vector<EgressNode> nodes_;      // flows, then the link, then inner nodes
   uint32_t first_inner_ = 0;           // index of the link
   std::vector<uint32_t> place_;        // index in nodes_, by number

@@ -71,6 +71,8 @@ TEST(EgressStatus, TellsASmallTreeWhole) {
   EXPECT_TRUE(told["is_whole"].as_bool());
   EXPECT_EQ(names(status(rig, {{"node", "alice"}})), (Names{"alice", "1", "2"}));
   const List& rows = told["rows"].as_list();
+  EXPECT_GT(rows[4]["bound_ns"].as_int(), 0) << "it has a minimum";
+  EXPECT_FALSE(rows[5].has("bound_ns"));
   const Value& alice = rows[3];
   EXPECT_EQ(alice["level"].as_int(), 2);
   EXPECT_EQ(alice["parent"].as_string(), "tower");
@@ -146,6 +148,7 @@ TEST(EgressStatus, TellsFlowsSideBySide) {
     const Value told = status(rig);
     EXPECT_EQ(names(told), (Names{"link", "0", "1", "2"})) << discipline;
     EXPECT_DOUBLE_EQ(told["rows"].as_list()[1]["share"].as_double(), 0.8);
+    EXPECT_EQ(told["rows"].as_list()[2].has("bound_ns"), discipline != std::string("prio"));
     EXPECT_FALSE(told["rows"].as_list()[1].has("backlog_bytes"));
     EXPECT_GT(told["rows"].as_list()[0]["backlog_pkts"].as_int(), 0) << discipline;
   }

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "egress/bound/tree_bound.h"
 #include "modules/common/item_syntax.h"
 #include "modules/egress/egress_flows.h"
 
@@ -323,9 +324,10 @@ void TreeBook::configure_all(EgressScheduler& scheduler) const {
   for (const uint32_t n : in_order()) scheduler.edit(place_edit(n));
 }
 
-// No bounds are known yet for the sum over levels of a tree.
 std::vector<egress::Bound> TreeBook::bounds(const EgressSettings& settings) const {
-  return {settings.capacity.flows, {.why_not = egress::NoBound::kNoShare}};
+  std::vector<egress::PlacedNode> nodes;
+  for (const uint32_t n : in_order()) nodes.push_back({n, plan_[n].parent, plan_[n].params});
+  return egress::tree_bounds(tree_capacity(settings), nodes, {.rate_bps = settings.rate_bps});
 }
 
 void TreeBook::tell_numbers(Dict& into) const {

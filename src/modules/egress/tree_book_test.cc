@@ -46,6 +46,9 @@ void expect_shares(EngineRig& rig, const std::vector<double>& want) {
   for (size_t f = 0; f < want.size(); ++f) EXPECT_NEAR(got[f], want[f], 0.7) << "flow " << f;
 }
 Module& scheduler_of(EngineRig& rig) { return *rig.engine().graph().at("egress").module; }
+Value bound_of(EngineRig& rig, uint32_t flow) {
+  return scheduler_of(rig).command("bounds", Dict{{"flows", List{flow}}}).as_list().at(0);
+}
 
 class TempFile {
  public:
@@ -313,6 +316,39 @@ TEST(EgressTree, SaysWhereAFileIsWrong) {
                    EngineRig rig(three_direct_senders({{"nodes", List{Dict{{"node", "a"}}}}}));
                  }),
                  "only a tree has nodes");
+}
+
+// Bounds follow changes of the tree, and of the link.
+TEST(TreeBook, TellsWhatAFlowWaitsAtMost) {
+  EngineRig rig(three_direct_senders(home_and_other({{"lmax_bytes", 1000}})), 65'536);
+  Module& scheduler = scheduler_of(rig);
+  EXPECT_TRUE(bound_of(rig, 2)["bound_ns"].is_null());
+  EXPECT_NE(bound_of(rig, 2)["why_not"].as_string(), "");
+  scheduler.command("replace", Dict{{"flow", 2}, {"min_rate_bps", 1'000'000'000}});
+  const Value bound = bound_of(rig, 2);
+  EXPECT_EQ(bound["why_not"].as_string(), "");
+  EXPECT_DOUBLE_EQ(bound["share_bps"].as_double(), 1e9);
+  // A step of its own longest packet, and one of others on the link.
+  EXPECT_NEAR(bound["bound_ns"].as_double(), 8'000 + 1'000, 1);
+  scheduler.command("set", Dict{{"rate_bps", 4'000'000'000}});
+  EXPECT_NEAR(bound_of(rig, 2)["bound_ns"].as_double(), 8'000 + 2'000, 1);
+  scheduler.command("replace", Dict{{"node", "home"}, {"min_rate_bps", 1'000'000'000}});
+  EXPECT_GT(bound_of(rig, 2)["bound_ns"].as_double(), 8'000 + 4'000) << "and home goes first";
+}
+
+TEST(TreeBook, CatchUpIsAParameter) {
+  const auto bound_ns = [](int64_t catch_up_us) {
+    EngineRig rig(
+        three_direct_senders(
+            {{"discipline", "tree"},
+             {"rate_bps", 8'000'000'000},
+             {"catch_up_us", catch_up_us},
+             {"flows", List{Dict{{"flow", 0}, {"min_rate_bps", 8'000'000}},
+                            Dict{{"flow", 1}, {"priority", 1}, {"min_rate_bps", 1'000'000'000}}}}}),
+        65'536);
+    return bound_of(rig, 0)["bound_ns"].as_double();
+  };
+  EXPECT_LT(bound_ns(200), bound_ns(100'000) / 4);
 }
 
 }  // namespace tree_book_test

@@ -5,7 +5,6 @@ runs."""
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,6 @@ from batchplane.base.problems import BadInput
 from batchplane.daemon.process import find_program
 from batchplane.lang.canonical import Document
 from batchplane.lang.load import load_pipeline
-from batchplane.native.loader import load_native
 from batchplane.routes.resolve import probe_grouped, probe_routes
 
 
@@ -50,6 +48,26 @@ def test_an_slo_that_no_weight_meets_is_reported() -> None:
     row = _first(slo="20us")
     assert not row.is_kept
     assert "no weights would do" in row.line()
+
+
+def _tree(**first: int) -> Document:
+    document = load_pipeline("shared_link", {"others": "6"})
+    params = document.pipeline["modules"]["link"]["params"]
+    params |= {"discipline": "tree", "flows": [{"flow": 1, **first}, {"flow": 2}]}
+    return document
+
+
+def test_a_minimum_rate_in_a_tree_bounds_the_wait() -> None:
+    (row,) = admission(_tree(min_rate_bps=200_000_000), find_program())
+    assert row.is_kept
+    assert row.share_bps == pytest.approx(2e8)
+    # A step of the minimum, and one packet of others.
+    assert row.bound_ns == pytest.approx(1500 * 8 * (1 / 0.2 + 1))
+    (row,) = admission(_tree(min_rate_bps=100_000_000), find_program())
+    assert "raise its min_rate_bps" in row.line()
+    (row,) = admission(_tree(), find_program())
+    assert row.bound_ns is None
+    assert row.told.startswith("siblings may go first: give it a minimum rate")
 
 
 def test_without_a_scheduler_nothing_is_reported() -> None:
@@ -98,6 +116,7 @@ def test_given_weights_stay() -> None:
     [
         ({"slo": "20us"}, "no weights keep all SLOs behind a link of 1.00 Gbit/s"),
         ({"discipline": "prio"}, "prio knows no weights"),
+        ({"discipline": "tree"}, "tree knows no weights"),
     ],
 )
 def test_weights_that_cannot_be_chosen_are_refused(params: dict[str, str], message: str) -> None:
@@ -117,33 +136,12 @@ def test_weights_need_traffic_that_is_known() -> None:
 # --- very many flows -----------------------------------------------------------------------------
 
 
-def test_bounds_are_worked_out_once_for_all_flows_of_a_scheduler(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    document = load_pipeline("shared_link", {"others": "6"})
-    for flow in document.pipeline["flows"]:
-        flow["delay_slo_ns"] = 200_000
-    native, asked = load_native(), []
-
-    class Counted:
-        @staticmethod
-        def egress_bounds(numbers: dict[str, Any]) -> dict[int, dict[str, Any]]:
-            asked.append(numbers["discipline"])
-            return dict(native.egress_bounds(numbers))
-
-        egress_weights = native.egress_weights
-
-    monkeypatch.setattr("batchplane.admission.admission.load_native", Counted)
-    assert len(admission(document, find_program())) > 1
-    assert len(asked) == 1
-
-
 def test_flows_with_the_same_route_are_one_row() -> None:
     params = {"real": "1", "shape": "1", "sessions": "40"}
     document = load_pipeline("mgw", params)
     grouped = probe_grouped(document, find_program())
     each = probe_routes(document, find_program())
-    assert grouped.schedulers == {"shaper": {"discipline": "tree"}}
+    assert grouped.schedulers["shaper"].keys() == {"discipline", "bounds"}
     rows = grouped.routes["load"]
     assert len(rows) == 16  # four groups of users, two bearers, two directions
     told = {
@@ -156,5 +154,6 @@ def test_flows_with_the_same_route_are_one_row() -> None:
         for k, route in enumerate(each.routes["load"])
     }
     by_flow = {row.flow: row for row in admission(document, find_program())}
-    assert by_flow["dl_0_0"].told == "a tree tells no bound"
+    assert by_flow["dl_0_0"].bound_ns is None
+    assert by_flow["dl_0_0"].told == "rate_bps is 0: say what the link carries"
     assert by_flow["dl_0_0"].sends_bps == pytest.approx(1e6 / 160 * 8 * 60)

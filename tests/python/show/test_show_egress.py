@@ -32,7 +32,7 @@ def row(number: int, level: int, sent_bytes: int, **facts: Any) -> dict[str, Any
 
 def status(now_ns: int, sent_bytes: int, is_whole: bool = True) -> dict[str, Any]:
     flow = {
-        "flow": 9, "parent": "alice", "share": 0.75, "min_rate_bps": 20_000_000,
+        "flow": 9, "bound_ns": 1_700_000, "parent": "alice", "share": 0.75, "min_rate_bps": 20_000_000,
         "drops": {"egress_shed": 12_345}, "marked_pkts": 3,
     }  # fmt: skip
     rows = [
@@ -60,7 +60,7 @@ def test_each_row_says_what_was_promised_and_what_is_carried() -> None:
     assert "100 Mbit/s  100.0%  80.0 Mbit/s" in lines[3]
     assert lines[4].startswith("    flow 9  ")
     assert lines[4].split()[2:6] == ["20.0", "Mbit/s", "-", "75.0%"]
-    assert lines[4].endswith("7      7000  1.05 ms  16.8 ms       3  12.3 k egress_shed")
+    assert lines[4].endswith("7      7000  1.05 ms  16.8 ms  1.70 ms       3  12.3 k egress_shed")
 
 
 def test_of_many_the_worst_are_told_with_their_parents() -> None:
