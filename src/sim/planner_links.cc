@@ -85,7 +85,7 @@ PlannedLinks::Limit PlannedLinks::tightest(const Link& link, uint64_t in_pkts) {
   for (uint32_t f = 0; f < link.scheduler->n_flows(); ++f) {
     bytes[f] = link.scheduler->flow(f).metered.wire_bytes;
   }
-  for (const SchedulerSpec::Node& node : std::views::reverse(link.spec->nodes)) {
+  for (const egress::PlacedNode& node : std::views::reverse(link.spec->nodes)) {
     if (node.parent < bytes.size()) bytes[node.parent] += bytes[node.number];
     offer(true, node.number, node.params.ceil_bps, bytes[node.number]);
   }

@@ -44,6 +44,8 @@ constexpr size_t kMaxShownFlows = 1000;
 // slow.
 constexpr uint32_t kShownLive = 8;
 constexpr size_t kMaxLiveFlows = 20'000;
+// Bounds of so many flows of a tree take half a millisecond, a twentieth of a control period.
+constexpr size_t kFlowsBoundInAPeriod = 800;
 
 class Egress final : public Module, public FlowTree {
  public:
@@ -229,7 +231,13 @@ class Egress final : public Module, public FlowTree {
   [[nodiscard]] bool is_scheduler() const override { return true; }
   void take_promises(
       const std::function<void(uint16_t state, const exec::EgressPromise&)>& use) override {
-    promises().take(counts_, *scheduler_, batch_limit_pkts_, use);
+    // Others that are edited all the time would keep the control thread busy with bounds.
+    if (periods_to_bounds_ != 0) {
+      --periods_to_bounds_;
+    } else {
+      renew_bounds();
+    }
+    promises_.take(counts_, *scheduler_, batch_limit_pkts_, use);
   }
   [[nodiscard]] uint32_t scheduled_flow(Packet& pkt) const override {
     return book_->known(flow_rule_.number_of(pkt));
@@ -247,13 +255,15 @@ class Egress final : public Module, public FlowTree {
   }
 
  private:
-  // With the bounds as they are now. Working them out takes long for large trees, so it is left until then.
-  EgressPromises& promises() const {
-    if (std::exchange(has_other_bounds_, false)) promises_.set(book_->bounds(settings_));
-    return promises_;
+  // Takes long for large trees, so it is left until somebody asks.
+  void renew_bounds() const {
+    if (!std::exchange(has_other_bounds_, false)) return;
+    promises_.set(book_->bounds(settings_));
+    periods_to_bounds_ = book_->n_flows() / kFlowsBoundInAPeriod;
   }
   [[nodiscard]] Dict status(const EgressQuestion& question) const {
-    Dict told = EgressStatus(*book_, *scheduler_, counts_, promises()).answer(question);
+    renew_bounds();
+    Dict told = EgressStatus(*book_, *scheduler_, counts_, promises_).answer(question);
     told["discipline"] = settings_.discipline;
     told["rate_bps"] = settings_.rate_bps;
     told["held_pkts"] = held_pkts();
@@ -266,11 +276,12 @@ class Egress final : public Module, public FlowTree {
     check_keys(args, {"flows"}, "bounds");
     if (!args["flows"].is_list())
       throw ConfigError("expected flows", "bounds.flows", "their numbers");
+    renew_bounds();
     List told;
     for (const Value& number : args["flows"].as_list()) {
       const int64_t last = int64_t{settings_.capacity.flows} - 1;
       const auto flow = static_cast<uint32_t>(int_value(number, 0, last, "bounds.flows"));
-      const egress::Bound& bound = promises().bound_of(flow);
+      const egress::Bound& bound = promises_.bound_of(flow);
       told.emplace_back(Dict{{"flow", flow},
                              {"share_bps", bound.share_bps},
                              {"bound_ns", bound.has_one() ? Value(bound.total_ns()) : Value()},
@@ -372,6 +383,7 @@ class Egress final : public Module, public FlowTree {
   mutable EgressPromises promises_;
   bool is_idle_ = true;                    // no worker runs it yet. Control thread
   mutable bool has_other_bounds_ = false;  // than promises_ has. Control thread
+  mutable size_t periods_to_bounds_ = 0;   // that the control loop waits with new ones
   const uint32_t batch_limit_pkts_;
   const std::shared_ptr<FlowTreePlace> place_;
   std::atomic<uint64_t> taken_pkts_{0};
