@@ -121,7 +121,11 @@ def test_rates_are_held_against_the_slides(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_dispatchers_to_a_device_are_judged() -> None:
-    rates = {(device.SINK, n, batch): [0.5 + 0.1 * n] for n in (0, 1) for batch in dispatch.BATCHES}
+    rates = {
+        (device.SINK, n, batch): [0.5 + 0.1 * n + batch / 100]
+        for n in (0, 1)
+        for batch in dispatch.BATCHES
+    }
     verdicts = dispatch.device_claims(dispatch.rows_of(rates))
     assert [verdict.verdict for verdict in verdicts] == ["same", "same"]
     rates[device.SINK, 1, 256] = [0.4]

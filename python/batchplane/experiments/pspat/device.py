@@ -21,7 +21,7 @@ workers: {workers}
 ports:
   device: {{kind: af_packet, interface: load0}}
 modules:
-  client: {{kind: source, size_bytes: 60, worker: schedule, flows: [{{count: 32, src_port: 1}}]}}
+  client: {{kind: source, size_bytes: 64, worker: schedule, flows: [{{count: 32, src_port: 1}}]}}
   link: {{kind: egress, discipline: qfq, flow_by: hash, hash_flows: 32, worker: schedule}}
   dispatcher: {{kind: queue, backpressure: true, worker: {sender}}}
   out: {{kind: port_out, port: device, when_full: wait}}

@@ -55,15 +55,19 @@ def rows_of(found: dict[tuple[str, int, int], list[float]]) -> list[Row]:
 
 
 def device_claims(rows: list[Row]) -> list[Verdict]:
-    """What dispatchers and batches are worth where sending takes system calls."""
+    """What batches are worth where sending takes system calls, and what a dispatcher changes."""
     of = {(row["dispatchers"], row["batch_pkts"]): float(row["mpps"]) for row in rows}
     times = lambda value: f"{value:.2f}x"  # noqa: E731
-    gain = {f"{n} at a time": of[1, n] / of[0, n] for n in BATCHES}
-    large = {f"{n} dispatchers": of[n, BATCHES[-1]] / of[n, 1] for n in device.DISPATCHERS}
+    most = BATCHES[-1]
+    large = {f"{n} dispatchers": of[n, most] / of[n, 1] for n in device.DISPATCHERS}
     return [
-        at_least("over veth a dispatcher takes work off the arbiter", gain, 1, times),
-        at_least("over veth sending 256 at a time is worth it (against one)", large, 1, times),
-    ]
+        at_least(f"over veth sending {most} at a time is worth it (against one)", large, 1.5, times),
+        at_least(f"over veth as many with a dispatcher as without ({most} at a time)",
+                 {"one dispatcher": of[1, most] / of[0, most]}, 0.95, times).because(
+            "What the kernel does for a packet takes most of the time, whoever asks for it: a "
+            "dispatcher leaves the arbiter its core, and carries no more."
+        ),
+    ]  # fmt: skip
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
@@ -95,7 +99,7 @@ def claims(rows: list[Row]) -> list[Verdict]:
         at_least("as many through a dispatcher (256 at a time)", by(1, 256), 15, mpps),
         at_least("dispatchers take work off the arbiter (256 at a time)", gain, 1, times).because(
             "With two cores the dispatchers share one with the client, and filling a ring costs "
-            "the arbiter less than handing on: dispatchers pay where sending takes system calls."
+            "the arbiter less than handing on."
         ),
         at_least("handing over 256 at a time is worth it (against one)", large, 2, times),
     ]  # fmt: skip
