@@ -261,6 +261,7 @@ TEST_F(ProfileTest, HopsAreMeasuredBetweenTwoCoresOnly) {
   EXPECT_EQ(none.result().send + none.result().take, 0);
   HopMeter meter(pool_, sched_getcpu() == 0 ? 1 : 0);
   meter.pass(5);
+  EXPECT_NE(meter.result().send + meter.result().take, 0);
   EXPECT_EQ(pool_.available_pkts(), pool_.size_pkts()) << "every packet is back";
 }
 

@@ -201,8 +201,7 @@ class Planning {
         fill_ns += at_.fill_ns[view.program().flow_modules[i]];
         service_ns += at_.service_ns[view.program().flow_modules[i]];
       }
-      const PlannedLinks::Wait& wait = links_->wait_of(f);
-      const bool has_link = wait.scheduler != nullptr;
+      const PlannedLinks::Wait wait = links_->wait_of(f);
       const auto link_ns = static_cast<uint64_t>(wait.bound_ns);
       const uint64_t core_ns = period_.flows[f].delay_ns;
       Dict row{{"flow", model_.flows[f].name},
@@ -211,8 +210,8 @@ class Planning {
                {"turnaround_ns", turnaround_ns},
                {"fill_ns", fill_ns},
                {"service_ns", service_ns},
-               {"link", has_link ? Value(wait.link) : Value()},
-               {"link_ns", has_link && !wait.has_bound ? Value() : Value(link_ns)},
+               {"link", wait.links.empty() ? Value() : Value(wait.links)},
+               {"link_ns", wait.has_bound ? Value(link_ns) : Value()},
                {"is_beyond_share", links_->is_beyond_share(f, in_pkts_, rate_pps())},
                {"min_ns", view.min_service_ns(f) + wait.bound_ns},
                {"measured_ns", core_ns == 0 ? 0 : core_ns + link_ns},
@@ -228,10 +227,6 @@ class Planning {
       rows.emplace_back(std::move(row));
     }
     return rows;
-  }
-
-  static double share_of(uint64_t part, uint64_t whole) {
-    return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
   }
 
   struct Releases {

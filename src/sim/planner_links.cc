@@ -9,13 +9,9 @@ namespace {
 
 constexpr double kBitsPerByte = 8;
 
-double part_of(uint64_t part, uint64_t whole) {
-  return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
 double fills_at_pps(uint64_t limit_bps, uint64_t bytes, uint64_t in_pkts) {
   if (limit_bps == 0 || bytes == 0) return PlannedLinks::kNoLimit;
-  return static_cast<double>(limit_bps) / (kBitsPerByte * part_of(bytes, in_pkts));
+  return static_cast<double>(limit_bps) / (kBitsPerByte * share_of(bytes, in_pkts));
 }
 
 Scheduler::Metered sum_of(const Scheduler& scheduler) {
@@ -32,7 +28,7 @@ Scheduler::Metered sum_of(const Scheduler& scheduler) {
 }  // namespace
 
 PlannedLinks::PlannedLinks(const Spec& spec, const Simulation& simulation)
-    : paths_(simulation.graph().paths.get()), waits_(simulation.model().flows.size()) {
+    : paths_(simulation.graph().paths.get()), passed_(simulation.model().flows.size()) {
   for (const auto& module : simulation.graph().modules) {
     const bool is_link = module->kind == kSchedulerKind && module->ring == 0;
     if (!is_link || module->queue == nullptr || module->queue->meter() == nullptr) continue;
@@ -47,24 +43,33 @@ void PlannedLinks::begin_period() {
 bool PlannedLinks::look() {
   bool any = false;
   for (const Link& link : links_) {
-    const bool has_bounds = link.spec->discipline != "tree";
     link.scheduler->take_promises([&](uint16_t state, uint32_t number) {
-      const egress::Bound& bound = link.scheduler->flow(number).bound;
-      const bool has_bound = has_bounds && bound.has_one();
-      const Wait seen{link.scheduler, link.name, number, has_bound,
-                      has_bound ? bound.total_ns() : 0};
       for (const uint32_t f : paths_->flows_of(state)) {
-        if (f >= waits_.size()) continue;
-        Wait& wait = waits_[f];
-        const bool is_known = wait.scheduler != nullptr;
-        if (is_known && (!wait.has_bound || (has_bound && seen.bound_ns <= wait.bound_ns)))
+        if (f >= passed_.size()) continue;
+        const auto at = std::ranges::find(passed_[f], &link, &Passed::link);
+        if (at == passed_[f].end()) {
+          passed_[f].push_back({&link, number});
+        } else if (link.scheduler->flow(number).bound.total_ns() > at->flow().bound.total_ns()) {
+          at->number = number;
+        } else {
           continue;
-        wait = seen;
+        }
         any = true;
       }
     });
   }
   return any;
+}
+
+PlannedLinks::Wait PlannedLinks::wait_of(uint32_t flow) const {
+  Wait wait;
+  for (const Passed& passed : passed_[flow]) {
+    const egress::Bound& bound = passed.flow().bound;
+    wait.links += (wait.links.empty() ? "" : ", ") + passed.link->name;
+    wait.has_bound = wait.has_bound && bound.has_one();
+    wait.bound_ns += bound.has_one() ? bound.total_ns() : 0;
+  }
+  return wait;
 }
 
 // Of the link, and what ceilings there are below it.
@@ -99,11 +104,13 @@ double PlannedLinks::most_pps(uint64_t in_pkts) const {
 }
 
 bool PlannedLinks::is_beyond_share(uint32_t flow, uint64_t in_pkts, double rate_pps) const {
-  const Wait& wait = waits_[flow];
-  if (wait.scheduler == nullptr || !wait.has_bound) return false;
-  const Scheduler::Flow& mine = wait.scheduler->flow(wait.number);
-  const double sends_bps = kBitsPerByte * part_of(mine.metered.bytes, in_pkts) * rate_pps;
-  return mine.bound.share_bps > 0 && sends_bps > mine.bound.share_bps;
+  return std::ranges::any_of(passed_[flow], [&](const Passed& passed) {
+    const Scheduler::Flow& mine = passed.flow();
+    const double sends_bps = kBitsPerByte * share_of(mine.metered.bytes, in_pkts) * rate_pps;
+    // The planned rate is exact to a packet of the period.
+    return mine.bound.has_one() && mine.bound.share_bps > 0 &&
+           sends_bps > 1.001 * mine.bound.share_bps;
+  });
 }
 
 List PlannedLinks::value(uint64_t in_pkts, double rate_pps) const {
@@ -115,8 +122,8 @@ List PlannedLinks::value(uint64_t in_pkts, double rate_pps) const {
     rows.emplace_back(Dict{{"link", link.name},
                            {"discipline", link.spec->discipline},
                            {"rate_bps", link.spec->rate_bps},
-                           {"share", part_of(sum.pkts, in_pkts)},
-                           {"wire_bytes_per_pkt", part_of(sum.wire_bytes, sum.pkts)},
+                           {"share", share_of(sum.pkts, in_pkts)},
+                           {"wire_bytes_per_pkt", share_of(sum.wire_bytes, sum.pkts)},
                            {"limited_by_node", limit.is_node ? Value(limit.number) : Value()},
                            {"limit_bps", has_limit ? Value(limit.limit_bps) : Value()},
                            {"most_pps", has_limit ? Value(limit.most_pps) : Value()},

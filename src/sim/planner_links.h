@@ -13,17 +13,19 @@
 
 namespace batchplane::sim {
 
+inline double share_of(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
 // Of one simulation whose links are free. In a plan, packets of a scheduler's flow have a fixed
 // share in all packets, so what fills a link or a ceiling is a rate of all packets together.
 class PlannedLinks {
  public:
-  // A declared flow's wait for a link.
+  // A declared flow's waits for all links on its way.
   struct Wait {
-    const Scheduler* scheduler = nullptr;  // null: the flow's packets came to no link
-    std::string link;
-    uint32_t number = 0;  // the flow there; of several, the one with the longest bound
-    bool has_bound = false;
-    double bound_ns = 0;  // without the rounds of the worker that schedules
+    std::string links;  // their names; empty: the flow's packets came to none
+    bool has_bound = true;
+    double bound_ns = 0;  // without the rounds of the workers that schedule
   };
   static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
@@ -32,7 +34,7 @@ class PlannedLinks {
   void begin_period();
   // After a period. True when a bound has become known or longer.
   bool look();
-  [[nodiscard]] const Wait& wait_of(uint32_t flow) const { return waits_[flow]; }
+  [[nodiscard]] Wait wait_of(uint32_t flow) const;
   // Of `in_pkts` of the period, the highest rate that fills no link and no ceiling.
   [[nodiscard]] double most_pps(uint64_t in_pkts) const;
   // Whether the flow's packets then take more of the link than its share.
@@ -45,6 +47,11 @@ class PlannedLinks {
     const SchedulerSpec* spec;
     Scheduler* scheduler;
   };
+  struct Passed {
+    const Link* link = nullptr;
+    uint32_t number = 0;  // the flow there; of several, the one with the longest bound
+    [[nodiscard]] const Scheduler::Flow& flow() const { return link->scheduler->flow(number); }
+  };
   struct Limit {
     bool is_node = false;  // or else the link itself
     uint32_t number = 0;   // of the node
@@ -55,7 +62,7 @@ class PlannedLinks {
 
   const exec::PathAutomaton* paths_;
   std::vector<Link> links_;
-  std::vector<Wait> waits_;  // by declared flow
+  std::vector<std::vector<Passed>> passed_;  // by declared flow
 };
 
 }  // namespace batchplane::sim

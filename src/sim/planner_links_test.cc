@@ -150,7 +150,7 @@ TEST(PlannedLinks, TriggersLeaveTheBoundItsTime) {
 
 SchedulerSpec tree_link() {
   SchedulerSpec link{.discipline = "tree", .rate_bps = 800'000'000, .capacity = {2, 4096}};
-  link.tree = {.leaves = 2, .inner_nodes = 2, .pkts = 4096};
+  link.tree = {.leaves = 2, .inner_nodes = 2, .shaped_leaves = 1, .pkts = 4096};
   const uint32_t root = link.tree.root();
   link.nodes.push_back({.number = root + 1, .parent = root, .params = {.ceil_bps = 80'000'000}});
   link.nodes.push_back({.number = 0, .parent = root + 1, .params = {}});
@@ -171,6 +171,25 @@ TEST(PlannedLinks, ACeilingOfATreeLimits) {
   EXPECT_NEAR(simulated(spec, 19'800).rate_pps, 19'800, 100);
   // Beyond that only the other flow gets more.
   EXPECT_NEAR(simulated(spec, 40'000).rate_pps, 10'000 + 20'000, 300);
+}
+
+TEST(PlannedLinks, AMinimumInATreeHasABound) {
+  SchedulerSpec link = tree_link();
+  link.nodes.back().params.min_rate_bps = 400'000'000;
+  const Value made = plan(through_link(link), {});
+  EXPECT_TRUE(made["flows"].as_list().at(0)["link_ns"].is_null()) << "it has no minimum";
+  EXPECT_GT(made["flows"].as_list().at(1)["link_ns"].as_double(), 10'000);
+}
+
+// A flow that has a link for itself is not beyond its share, though the planned rate is rounded.
+TEST(PlannedLinks, TheWholeLinkIsNoMoreThanItsShare) {
+  SchedulerSpec link = fair_link(800'000'000);
+  Spec spec = through_link(link);
+  spec.sources.front().flows.back().weight = 0;
+  spec.schedulers["link"].flows.erase(spec.schedulers["link"].flows.begin() + 1);
+  spec.schedulers["link"].flows.front().first = 0;
+  const Value made = plan(spec, {});
+  EXPECT_FALSE(made["flows"].as_list().at(0)["is_beyond_share"].as_bool());
 }
 
 TEST(PlannedLinks, MoreThanAShareIsSaid) {

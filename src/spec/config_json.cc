@@ -214,6 +214,7 @@ Value read_controller(const Value& value, Mistakes& mistakes) {
   fields.integer("period_ns", 0, limits::kPeriodNs);
   fields.dict("settings");
   fields.dict("costs");
+  fields.dict("hop_costs");
   fields.string("costs_origin");
   fields.string("costs_file");
   fields.finish();

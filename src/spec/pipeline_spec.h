@@ -101,7 +101,8 @@ struct PipelineSpec {
   std::vector<EdgeSpec> edges;
   std::vector<FlowSpec> flows;
   std::vector<GeneratorSpec> generators;
-  // The controller to start with: name, period_ns, settings, costs, costs_origin, costs_file. Null: none.
+  // The controller to start with: name, period_ns, settings, costs, hop_costs, costs_origin,
+  // costs_file. Null: none.
   Value controller;
   // Placement of modules with devices: policy, watt_cap, period_ns, apps. Null: none.
   Value placement;

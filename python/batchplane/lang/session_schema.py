@@ -84,8 +84,8 @@ class QerModel(_Rule):
     priority: int = Field(
         default=0, ge=0, le=7, description="priority among shaped traffic; 7 goes first"
     )
-    five_qi: int = Field(
-        default=9,
+    five_qi: int | None = Field(
+        default=None,
         ge=1,
         le=255,
         alias="5qi",

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..base.units import short_bits, short_rate, three_digits
+from ..show.rates import family
 from ..sim.prepare import Inputs
 
 PlanRow = dict[str, Any]
@@ -62,12 +63,12 @@ def link_doubts(plan: PlanRow, offered_pps: float | None) -> list[str]:
     if unbounded := [row for row in plan["flows"] if row["link"] and row["link_ns"] is None]:
         links = sorted({f"'{row['link']}'" for row in unbounded})
         told.append(
-            f"{_names(unbounded)}: how long packets wait at {' and '.join(links)} has no bound, "
+            f"{_flows(unbounded)}: how long packets wait at {' and '.join(links)} has no bound, "
             "so delays are those of the core alone"
         )
     if beyond := [row for row in plan["flows"] if row["is_beyond_share"]]:
         told.append(
-            f"{_names(beyond)}: more than the share of the link; the time counted for it holds "
+            f"{_flows(beyond)}: more than the share of the link; the time counted for it holds "
             "only while the others leave that to it"
         )
     return told
@@ -107,7 +108,10 @@ def _has_sizes(params: Mapping[str, Any]) -> bool:
     return all(any(flow.get(key) for key in _SIZES) for flow in flows)
 
 
-def _names(rows: list[PlanRow]) -> str:
-    n = len(rows) - 1
-    more = f" and {n} more {'flow' if n == 1 else 'flows'}" if n else ""
-    return f"{rows[0]['flow']}{more}"
+def group_name(names: list[str]) -> str:
+    """One name, or what many alike have in common and their number."""
+    return names[0] if len(names) == 1 else f"{family(names[0])} ({len(names)})"
+
+
+def _flows(rows: list[PlanRow]) -> str:
+    return group_name([str(row["flow"]) for row in rows])

@@ -15,7 +15,7 @@ from typing import Any
 from ..native.loader import NativePlanner, make_planner
 from ..sim.prepare import Inputs
 from .branches import Branch, branches_of
-from .links import LINK, assumed_sizes, link_doubts, name_limits
+from .links import LINK, PlanRow, assumed_sizes, link_doubts, name_limits
 
 OPTIMAL = "optimal"
 BASELINES = ("null", "max")
@@ -28,8 +28,6 @@ _INHERENT = "inherent"
 # If more batches than this leave by age, small changes move the rate a lot.
 UNCERTAIN_AGED_SHARE = 0.5
 _BETTER = 1.02  # a rate this much higher is worth reporting
-
-PlanRow = dict[str, Any]
 
 
 @dataclass(frozen=True)

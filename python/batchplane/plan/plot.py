@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ..base.units import short_duration, short_rate
 from ..plots.base import COLOURS
-from .links import limit_words, tightest
-from .planning import PlanRow, Report, keeps, missed_flows
+from .links import PlanRow, limit_words, tightest
+from .planning import Report, keeps, missed_flows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

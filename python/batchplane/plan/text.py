@@ -12,8 +12,8 @@ from rich.text import Text
 from ..base.plain_table import plain_table
 from ..base.units import short_bits, short_duration, short_rate, three_digits
 from ..show.rates import family
-from .links import LINK, carried_words, limit_words, tightest
-from .planning import PlanRow, Report, keeps, missed_flows
+from .links import LINK, PlanRow, carried_words, group_name, limit_words, tightest
+from .planning import Report, keeps, missed_flows
 
 _MAX_FLOWS = 8
 _MAX_GROUPS = 16
@@ -45,7 +45,8 @@ def missed_lines(report: Report) -> list[str]:
 
 def _missed_line(report: Report, members: list[PlanRow]) -> str:
     worst = max(members, key=lambda row: row["measured_ns"])
-    who = f"{_names([row['flow'] for row in members])}: an SLO of {short_duration(worst['slo_ns'])}"
+    flows = group_name([row["flow"] for row in members])
+    who = f"{flows}: an SLO of {short_duration(worst['slo_ns'])}"
     if worst["is_inherent"]:
         least = short_duration(max(row["min_ns"] for row in members))
         if worst["link_ns"]:
@@ -195,7 +196,7 @@ def _flows(report: Report) -> RenderableType:
         worst = max(members, key=lambda row: row["measured_ns"])
         price = sum(row.get("multiplier_pps_per_us") or 0 for row in members)
         table.add_row(
-            _names([row["flow"] for row in members]),
+            group_name([row["flow"] for row in members]),
             short_duration(worst["slo_ns"] or None),
             short_duration(worst["measured_ns"] or None),
             short_duration(worst["turnaround_ns"]),
@@ -275,7 +276,7 @@ def _modules(report: Report) -> RenderableType:
         triggers = [row["trigger_pkts"] for row in members]
         is_held = max(triggers) > 0
         table.add_row(
-            _names([row["module"] for row in members]),
+            group_name([row["module"] for row in members]),
             _range(row["arriving_pkts"] for row in members),
             Text(_whole_range(triggers), "bold") if is_held else Text("none", "dim"),
             _range(row["batch_pkts"] for row in members),
@@ -368,12 +369,6 @@ def _groups(
         kin = tuple(family(str(row[name])) for name in names)
         found.setdefault((*kin, *(row.get(key) for key in keys)), []).append(row)
     return found.values()
-
-
-def _names(names: list[str]) -> str:
-    if len(names) == 1:
-        return names[0]
-    return f"{family(names[0])} ({len(names)})"
 
 
 def _range(values: Iterable[float]) -> str:

@@ -161,6 +161,7 @@ void ControlLoop::choose(ControlChoice choice) {
   for (const auto& [name, cost] : choice.costs) priors_[name] = cost;
   const bool has_costs = !choice.costs.empty();
   if (choice.costs_origin.empty()) choice.costs_origin = choice_.costs_origin;
+  if (!choice.hop) choice.hop = choice_.hop;
   choice.costs.clear();  // priors_ has them
   choice_ = std::move(choice);
   controller_ = nullptr;
@@ -168,7 +169,7 @@ void ControlLoop::choose(ControlChoice choice) {
   decomposer_.reset();
   if (choice_.name == kNoController) return;
   make_controller();
-  decomposer_.emplace(settings_, choice_.hop);
+  decomposer_.emplace(settings_, choice_.hop.value_or(slo::HopCosts{}));
   if (estimator_ == nullptr || has_costs) make_estimator();
   begin();
 }

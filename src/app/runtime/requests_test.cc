@@ -399,6 +399,17 @@ TEST_F(RequestsTest, CostsGivenAsTablesKeepTheirShape) {
   EXPECT_NE(alias.find("no cost is given for 'out'"), std::string::npos) << alias;
 }
 
+TEST_F(RequestsTest, CostsOfHopsAreTwoTimes) {
+  const auto with = [](const std::string& hop) {
+    return R"({"what":"controller","name":"max","hop_costs":)" + hop + "}";
+  };
+  result("set", with(R"({"send_per_pkt_ns":12,"take_per_pkt_ns":0})"));
+  EXPECT_NE(refusal("set", with(R"({"send_per_pkt_ns":-1})")).find("expected a cost in ns"),
+            std::string::npos);
+  EXPECT_NE(refusal("set", with(R"({"send":1})")).find("unknown cost"), std::string::npos);
+  EXPECT_NE(refusal("set", with("[1]")).find("hop_costs"), std::string::npos);
+}
+
 TEST_F(RequestsTest, AControllerIsChosenSteppedAndExplained) {
   EXPECT_EQ(result("show", R"({"what":"control"})")["controller"].as_string(), "none");
   EXPECT_NE(refusal("explain").find("no controller is on"), std::string::npos);

@@ -60,20 +60,18 @@ std::map<std::string, CostLaw> read_costs(const Value& costs) {
   return laws;
 }
 
-double read_cost_ns(const Value& costs, const char* name, double fallback) {
-  if (!costs.has(name)) return fallback;
-  const double ns = costs[name].is_number() ? costs[name].as_double() : -1;
-  if (!(ns >= 0 && ns <= 1e9)) {
-    throw ConfigError("this is no cost of a packet", std::string("hop_costs.") + name,
-                      "a number of ns, 0 to 1e9");
-  }
-  return ns;
-}
-
 slo::HopCosts read_hop_costs(const Value& costs) {
   slo::HopCosts hop;
-  hop.send_per_pkt_ns = read_cost_ns(costs, "send_per_pkt_ns", hop.send_per_pkt_ns);
-  hop.take_per_pkt_ns = read_cost_ns(costs, "take_per_pkt_ns", hop.take_per_pkt_ns);
+  for (const auto& [name, given] : costs.as_dict()) {
+    const std::string where = "hop_costs." + name;
+    const bool is_send = name == "send_per_pkt_ns";
+    if (!is_send && name != "take_per_pkt_ns") {
+      throw ConfigError("unknown cost", where, "send_per_pkt_ns or take_per_pkt_ns");
+    }
+    const double ns = given.is_number() ? given.as_double() : -1;
+    if (!(ns >= 0 && ns <= 1e9)) throw ConfigError("expected a cost in ns", where, "0 to 1e9");
+    (is_send ? hop.send_per_pkt_ns : hop.take_per_pkt_ns) = ns;
+  }
   return hop;
 }
 
@@ -89,7 +87,7 @@ ControlChoice read_choice(FieldReader& fields) {
                                           limits::kPeriodNs.least, limits::kAgeLimitNs.most);
   if (choice.name == kRemoteController && choice.label.empty()) choice.label = choice.name;
   if (const Value& costs = fields.any("costs"); costs.is_dict()) choice.costs = read_costs(costs);
-  if (const Value& hop = fields.any("hop_costs"); hop.is_dict()) choice.hop = read_hop_costs(hop);
+  if (fields.dict("hop_costs") != nullptr) choice.hop = read_hop_costs(fields.any("hop_costs"));
   return choice;
 }
 

@@ -27,6 +27,18 @@ const Register<Spend> kSpend{
      .help = "Takes time.",
      .params = {{.name = "ns_per_pkt", .type = ParamType::kInt, .help = "what a packet takes"}}}};
 
+// Makes two packets more of each.
+class More final : public Module {
+ public:
+  explicit More(const Args& /*args*/) {}
+  void process(Context& ctx, Batch& batch) noexcept {
+    for (uint32_t i = 0; i < 2 * batch.size_pkts; ++i) {
+      if (Packet* const pkt = ctx.originate(60); pkt != nullptr) ctx.emit(0, pkt);
+    }
+  }
+};
+const Register<More> kMore{{.kind = "test_more", .help = "Makes packets."}};
+
 exec::Scheduling wfq(exec::Backpressure backpressure, uint32_t input_weight = 1) {
   exec::Scheduling how;
   how.mode = exec::Execution::kWeightedFair;
@@ -185,6 +197,27 @@ TEST(EngineUnits, NothingIsLostWhenAQueueGetsShorterOrItsModuleIsNoLongerAUnit) 
     EXPECT_EQ(rig.balanced().balance.held_pkts, 0U);
     EXPECT_EQ(rig.balanced().balance.dropped_pkts, 0U);
   }
+}
+
+// With backpressure, a module that makes several packets of one brings more than a queue's length.
+TEST(EngineUnits, NothingIsLostOfAQueueThatIsOverfull) {
+  exec::Scheduling how = wfq(exec::Backpressure::kOn, 20);
+  how.queue_pkts = 64;
+  PipelineSpec spec = fan(how, 0);
+  spec.modules[1].params = {{"gates", 4}, {"mode", "weighted"}, {"weights", List{1, 0, 0, 0}}};
+  spec.modules.push_back({"more", "test_more", {}});
+  spec.edges.front().to = "more";
+  spec.edges.push_back({"more", "0", "s"});
+  for (FlowSpec& flow : spec.flows) flow.path.insert(flow.path.begin() + 1, "more");
+  EngineRig rig(spec, 16'384);
+  uint64_t most_pkts = 0;
+  for (uint32_t k = 0; k < 60; ++k) {
+    rig.loop(7);
+    most_pkts = std::max(most_pkts, module_of(rig.balanced(), "a0").held_pkts);
+    rig.engine().apply(rig.build(spec));
+    EXPECT_EQ(rig.balanced().balance.dropped_pkts, 0U);
+  }
+  EXPECT_GT(most_pkts, 64U);
 }
 
 TEST(EngineUnits, AHeldBatchLeavesAtItsAgeLimit) {

@@ -119,10 +119,13 @@ void Swap::find_cut_queues() {
   for (const Side& side : sides_) {
     for (const auto& [before, after] : side.pairs) {
       if (before->node == nullptr || after->node == nullptr) continue;
-      if (executor_of(from_, *before).room_for_held_pkts(*before->node) <=
-          executor_of(to_, *after).room_for_held_pkts(*after->node)) {
-        continue;
-      }
+      const CoreExecutor& old = executor_of(from_, *before);
+      // With backpressure, one batch may bring more than the queue's length.
+      const bool may_exceed = old.unit_of(*before->node) != 0 &&
+                              old.units()->how.backpressure == exec::Backpressure::kOn;
+      const uint32_t most_pkts =
+          may_exceed ? before->node->queue->capacity_pkts : old.room_for_held_pkts(*before->node);
+      if (most_pkts <= executor_of(to_, *after).room_for_held_pkts(*after->node)) continue;
       orphans_.push_back({.queue = nullptr,
                           .fillers = {},
                           .held_at = before,

@@ -67,7 +67,7 @@ Terms terms_of(const std::string& discipline, const FlowParams& flow, const Crow
 
 double wire_stretch(const Framing& framing, uint32_t lmax_bytes) {
   double most = 1;
-  for (uint32_t bytes = kMinLmaxBytes; bytes <= std::max(lmax_bytes, kMinLmaxBytes); ++bytes) {
+  for (uint32_t bytes = kShortestPktBytes; bytes <= std::max(lmax_bytes, kMinLmaxBytes); ++bytes) {
     most = std::max(most, static_cast<double>(framing.wire_bytes(bytes)) / bytes);
   }
   return most;

@@ -167,7 +167,7 @@ TEST(EgressBound, CountsWhatGoesAroundAPacket) {
   const std::vector<FlowParams> flows = {flow_of(1), flow_of(1)};
   const Server server{.rate_bps = kRateBps, .framing = {.overhead_bytes = 24, .min_bytes = 84}};
   const Bound bound = bound_of("wf2q_plus", flows[0], crowd_of(flows), server);
-  EXPECT_NEAR(bound.share_bps, kRateBps / 2.0 * 64 / 88, 1);
+  EXPECT_NEAR(bound.share_bps, kRateBps / 2.0 * 60 / 84, 1);
 }
 
 TEST(EgressBound, IsAbsentWithoutAGuarantee) {

@@ -113,7 +113,7 @@ TreeBounds::TreeBounds(const TreeCapacity& capacity, const std::vector<PlacedNod
       link_(bytes_per_ns(static_cast<double>(server.rate_bps))),
       stretch_(wire_stretch(capacity.framing, capacity.lmax_bytes)),
       longest_(capacity.framing.wire_bytes(capacity.lmax_bytes)),
-      shortest_(capacity.framing.wire_bytes(std::min(kMinLmaxBytes, capacity.lmax_bytes))),
+      shortest_(capacity.framing.wire_bytes(std::min(kShortestPktBytes, capacity.lmax_bytes))),
       nodes_(capacity.nodes()),
       children_(capacity.inner_nodes) {
   BoundNode& link = nodes_[root()];

@@ -22,6 +22,8 @@ inline constexpr uint64_t kMaxWeightSum = 1ULL << 28;
 // Shorter packets are scheduled as they are, but a flow's longest packet is assumed to have at
 // least this size.
 inline constexpr uint32_t kMinLmaxBytes = 64;
+// An Ethernet frame without its checksum.
+inline constexpr uint32_t kShortestPktBytes = 60;
 
 struct FlowParams {
   uint32_t weight = 1;             // share of the link; with `prio` the level, highest first

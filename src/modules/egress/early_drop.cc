@@ -43,10 +43,10 @@ class EarlyDrop final : public Module {
 const Register<EarlyDrop> kEarlyDrop{{
     .kind = "early_drop",
     .state = StateOf::kNone,
-    .help = "Drops packets whose queue in a scheduler further on is full, before they cost more.",
+    .help = "Drops packets whose queue in a later scheduler is full, before they cost more work.",
     .params = {{.name = "scheduler",
                 .type = ParamType::kString,
-                .help = "module of kind egress that the packets go to"}},
+                .help = "the module of kind egress that these packets go to"}},
     .drops = {&reason::kEgressFull},
     .notes =
         "Place it as early as the packet has what flow_by reads: its addresses and DSCP from the "

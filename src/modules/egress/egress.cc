@@ -195,6 +195,7 @@ class Egress final : public Module, public FlowTree {
     } else if (verb == "delete") {
       book_->remove(args);
     } else if (verb == "status") {
+      renew_bounds();
       return status(parse_egress_question(args));
     } else if (verb == "bounds") {
       return bounds_of(args);
@@ -261,8 +262,8 @@ class Egress final : public Module, public FlowTree {
     promises_.set(book_->bounds(settings_));
     periods_to_bounds_ = book_->n_flows() / kFlowsBoundInAPeriod;
   }
+  // With the bounds last worked out.
   [[nodiscard]] Dict status(const EgressQuestion& question) const {
-    renew_bounds();
     Dict told = EgressStatus(*book_, *scheduler_, counts_, promises_).answer(question);
     told["discipline"] = settings_.discipline;
     told["rate_bps"] = settings_.rate_bps;
@@ -349,6 +350,7 @@ class Egress final : public Module, public FlowTree {
   }
   void move_from(Egress& old) noexcept {
     egress::Descriptor pkt;
+    scheduler_->begin_round(old.now_ns_.load(std::memory_order_relaxed));
     while (old.next_held(pkt)) {
       pkt.flow = book_->known_still(pkt.flow & egress::kFlowMask);
       if (keeps_departures_ != old.keeps_departures_) {

@@ -117,15 +117,11 @@ TEST(EgressDeparture, AreNoEntryTimesOfATree) {
   }
 }
 
-TEST(EgressDeparture, OutlastsAnApplyThatBringsTheCalendar) {
-  Dict fifo = calendar();
-  fifo["discipline"] = "fifo";
-  fifo["rate_bps"] = 8'000;  // one packet a second
-  EngineRig rig(paced(1'000'000, fifo, 1), 65'536);
+// Packets of a source that has sent all, 1 to 3 ms apart, while the next graph is a calendar.
+void expect_departures_over_apply(EngineRig& rig) {
   const uint64_t from_ns = rig.now_ns + kStepNs;
   rig.loop(20, kStepNs);
-  const uint64_t before = rig.balanced().balance.sent_pkts;
-  EXPECT_LE(before, 1U);
+  EXPECT_LE(rig.balanced().balance.sent_pkts, kFlows);
   rig.engine().apply(rig.build(paced(1'000'000, calendar(), 1)));
   while (rig.now_ns < from_ns + 30'000'000) {
     rig.loop(1, 100'000);
@@ -138,6 +134,22 @@ TEST(EgressDeparture, OutlastsAnApplyThatBringsTheCalendar) {
     }
     ASSERT_LE(sent, due);
     ASSERT_GE(sent, was_due);
+  }
+}
+
+// From a queue without times, and from a calendar that is too small; long after the clock began.
+TEST(EgressDeparture, OutlastsAnApplyThatBringsTheCalendar) {
+  for (const bool is_calendar : {false, true}) {
+    Dict old = calendar();
+    if (is_calendar) {
+      old["total_limit_pkts"] = 1'000;
+    } else {
+      old["discipline"] = "fifo";
+      old["rate_bps"] = 8'000;  // one packet a second
+    }
+    EngineRig rig(paced(1'000'000, old, 1), 65'536);
+    rig.now_ns = 100'000'000'000;
+    expect_departures_over_apply(rig);
   }
 }
 

@@ -131,8 +131,8 @@ std::vector<ParamSpec> tree_params() {
       {.name = "catch_up_us",
        .unit = "us",
        .default_value = static_cast<int64_t>(egress::kCatchUpNs / 1000),
-       .help = "of a tree: what minimum rates may catch up on, if others were sent first; less: "
-               "others wait less",
+       .help = "of a tree: for how long minimum rates may catch up on service they missed; with "
+               "less, others wait less",
        .min = static_cast<int64_t>(egress::kMinCatchUpNs / 1000),
        .max = static_cast<int64_t>(egress::kCatchUpNs / 1000)},
       {.name = "max_connections",

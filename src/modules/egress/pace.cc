@@ -40,19 +40,19 @@ const std::vector<ParamSpec>& live_pace_params() {
        .type = ParamType::kInt,
        .unit = "bps",
        .default_value = 0,
-       .help = "of each flow; 0: as fast as its packets come",
+       .help = "rate of each flow; 0: no limit",
        .min = 0,
        .max = static_cast<double>(egress::kMaxPaceBps)},
       {.name = "delay_us",
        .unit = "us",
        .default_value = 0,
-       .help = "how much later each packet leaves",
+       .help = "added to each packet's departure",
        .min = 0,
        .max = kMaxUs},
       {.name = "jitter_us",
        .unit = "us",
        .default_value = 0,
-       .help = "and a random time of up to this",
+       .help = "plus a random time of up to this, for each packet",
        .min = 0,
        .max = kMaxUs},
       {.name = "horizon_us",
@@ -155,7 +155,7 @@ std::vector<ParamSpec> pace_params() {
   std::vector<ParamSpec> params = joined(flow_rule_params(), live_pace_params());
   params.push_back({.name = "max_flows",
                     .default_value = 1024,
-                    .help = "flows there are; numbers beyond share them",
+                    .help = "number of flows; higher flow numbers share them",
                     .min = 1,
                     .max = kMaxEgressFlows});
   return params;
@@ -168,8 +168,9 @@ const Register<Pacer> kPace{{
         "Sets when packets may leave, by a rate for each flow; an egress keeps them until then.",
     .params = pace_params(),
     .drops = {&kPaceHorizon},
-    .notes = "It holds no packet: put an egress with discipline: calendar behind it. Others ignore "
-             "the times. Bytes are those of the frame. Live command: set {rate_bps, delay_us, "
+    .notes = "It holds no packet: put an egress with discipline: calendar behind it. Other "
+             "disciplines ignore the times. Bytes are those of the frame. Live command: set "
+             "{rate_bps, delay_us, "
              "jitter_us, horizon_us}, some or all.",
 }};
 

@@ -76,6 +76,7 @@ TEST(FiveQi, AModifyChangesThePriorityWhilePacketsWait) {
     return rig.rates_mbps();
   };
   std::map<int64_t, double> rates = modify({{"id", 2}, {"5qi", 69}});
+  EXPECT_NEAR(rates[kSpecial], 200, 2);  // 5 and 69 go first alike
   rates = modify({{"id", 1}, {"5qi", 9}});
   EXPECT_NEAR(rates[kSpecial], 300, 3);
   rates = modify({{"id", 1}, {"priority", 7}});  // equal to 5QI 69: both get the same

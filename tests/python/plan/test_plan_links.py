@@ -105,10 +105,30 @@ def test_more_than_the_link_carries_needs_no_cores() -> None:
     assert any("cores add nothing" in line for line in report.warnings)
 
 
-def test_a_trees_node_is_named_and_has_no_bound() -> None:
+def test_a_trees_node_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "house.yaml"
+    file.write_text("""
+name: house
+modules:
+  in: {kind: source, size_bytes: 1024}
+  link:
+    kind: egress
+    discipline: tree
+    rate_bps: 1000000000
+    nodes: [{node: house, ceil_bps: 80000000}]
+    flows: [{flow: 0, parent: house}]
+  out: {kind: sink}
+connect: [in -> link -> out]
+flows: [{name: all, path: [in, link, out]}]
+""")
+    report = planned(str(file))
+    (link,) = report.plan["links"]
+    assert link["limited_by"] == "node house"
+    assert "node house of the link 'link'" in text_of(report)
+
+
+def test_flows_of_a_tree_may_have_no_bound() -> None:
     report = planned("bng")
-    (up, down) = sorted(report.plan["links"], key=lambda row: str(row["link"]))
-    assert up["limited_by"] and down["limited_by"]
     assert any("has no bound" in line for line in report.warnings)
     assert any("packet sizes" in line and "64 bytes" in line for line in report.warnings)
     assert "no bound" in text_of(report)

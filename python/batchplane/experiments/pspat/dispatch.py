@@ -61,7 +61,7 @@ def device_claims(rows: list[Row]) -> list[Verdict]:
     most = BATCHES[-1]
     large = {f"{n} dispatchers": of[n, most] / of[n, 1] for n in device.DISPATCHERS}
     return [
-        at_least(f"over veth sending {most} at a time is worth it (against one)", large, 1.5, times),
+        at_least(f"over veth sending {most} at a time is worth it (of one)", large, 1.5, times),
         at_least(f"over veth as many with a dispatcher as without ({most} at a time)",
                  {"one dispatcher": of[1, most] / of[0, most]}, 0.95, times).because(
             "What the kernel does for a packet takes most of the time, whoever asks for it: a "
