@@ -89,8 +89,8 @@ struct ModulePeriod {
   uint64_t charged = 0;  // ns or turns, depending on how the task is scheduled
 };
 
-// What a packet scheduler on a flow's path guarantees. A flow may use several of the scheduler's flows in a
-// period: the longest bound counts.
+// What the packet schedulers on a flow's path guarantee. A flow may use several flows of a scheduler in a
+// period: the longest bound counts. Bounds of several schedulers add up.
 struct EgressPromise {
   static constexpr uint64_t kNone = ~0ULL;
   bool is_on_way = false;
@@ -105,6 +105,20 @@ struct EgressPromise {
   void add(const EgressPromise& other) {
     const bool is_beyond = is_beyond_share || other.is_beyond_share;
     if (!is_on_way || other.bound_ns > bound_ns) *this = other;
+    is_beyond_share = is_beyond;
+  }
+  // Adds another scheduler on the path; the smaller share counts.
+  void join(const EgressPromise& other) {
+    if (!other.is_on_way) return;
+    if (!is_on_way) {
+      *this = other;
+      return;
+    }
+    const bool has_bound = bound_ns != kNone && other.bound_ns != kNone;
+    const uint64_t both_ns = has_bound ? bound_ns + other.bound_ns : kNone;
+    const bool is_beyond = is_beyond_share || other.is_beyond_share;
+    if (other.share_bps < share_bps) *this = other;
+    bound_ns = both_ns;
     is_beyond_share = is_beyond;
   }
 };

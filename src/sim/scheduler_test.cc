@@ -84,6 +84,32 @@ TEST(SimulatedScheduler, WaitsOfAFlowWithinItsShareStayWithinTheBoundWhateverOth
   }
 }
 
+// A further link behind the first, twice as fast: bounds add up, and the smaller share is told.
+TEST(SimulatedScheduler, BoundsOfLinksInARowAddUp) {
+  SpecMaker maker;
+  maker.module("first", "egress", 5, 1)
+      .module("second", "egress", 5, 1)
+      .module("out", "sink", 1, 1);
+  maker.edge("in", "first").edge("first", "second").edge("second", "out");
+  maker.flow("all", {"in", "first", "second", "out"}, {{"first", "1"}, {"second", "1"}}, 0, 1);
+  maker.source().rate_pps = 1e4;
+  SchedulerSpec fast = link_of("wf2q_plus", {1, 1});
+  fast.rate_bps *= 2;
+  maker.spec().schedulers["first"] = fast;
+  maker.spec().schedulers["second"] = link_of("wf2q_plus", {1, 1});
+  Simulation simulation(maker.spec());
+  simulation.run_until(kSecond / 100);
+  const exec::PeriodSnapshot period = simulation.period();
+  const exec::EgressPromise& all = period.flows[0].egress;
+  EXPECT_NEAR(static_cast<double>(all.share_bps), kRateBps / 2.0, 1);
+  // L / phi and two longest packets of each, and two rounds of each.
+  ASSERT_EQ(period.tasks.size(), 3U);
+  const double rounds_ns =
+      2.0 * static_cast<double>(period.tasks[1].run_p99_ns + period.tasks[2].run_p99_ns);
+  constexpr double kLongestNs = 64 * 8;  // at 1 Gbit/s
+  EXPECT_NEAR(static_cast<double>(all.bound_ns), 4 * kLongestNs * 1.5 + rounds_ns, 5);
+}
+
 TEST(SimulatedScheduler, SaysSoIfThereIsNoBound) {
   SpecMaker maker = two_into_one(link_of("prio", {1, 1, 2}), 0.5, 1e5);
   Simulation simulation(maker.spec());

@@ -173,13 +173,14 @@ exec::PeriodSnapshot Simulation::cumulative() const {
   return all;
 }
 
-// For each declared flow: of the scheduler flows on its path, the one with the longest bound. An
+// For each declared flow and scheduler: of its flows there, the one with the longest bound. An
 // arbiter's rounds are its worker's rounds.
 void Simulation::tell_promises(exec::PeriodSnapshot& period) {
   for (size_t t = 0; t < graph_->tasks.size(); ++t) {
     for (const TaskInput& input : graph_->tasks[t]->inputs) {
       Scheduler* const scheduler = input.queue == nullptr ? nullptr : input.queue->scheduler();
       if (scheduler == nullptr) continue;
+      std::vector<exec::EgressPromise> here(period.flows.size());
       scheduler->take_promises([&](uint16_t state, uint32_t number) {
         const Scheduler::Flow& flow = scheduler->flow(number);
         exec::EgressPromise made{.is_on_way = true,
@@ -192,8 +193,9 @@ void Simulation::tell_promises(exec::PeriodSnapshot& period) {
           made.bound_ns =
               static_cast<uint64_t>(flow.bound.total_ns()) + 2 * period.tasks[t].run_p99_ns;
         }
-        for (const uint32_t f : graph_->paths->flows_of(state)) period.flows[f].egress.add(made);
+        for (const uint32_t f : graph_->paths->flows_of(state)) here[f].add(made);
       });
+      for (size_t f = 0; f < here.size(); ++f) period.flows[f].egress.join(here[f]);
     }
   }
 }

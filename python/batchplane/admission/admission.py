@@ -29,7 +29,7 @@ _SHARE_OF_LINK = 0.5
 
 @dataclass
 class Admitted:
-    """A declared flow with an SLO and one scheduler on its path."""
+    """A declared flow with an SLO, and one of the schedulers on its path."""
 
     flow: str
     slo_ns: int
@@ -39,16 +39,25 @@ class Admitted:
     bound_ns: float | None  # of the scheduler, without the rounds of its worker
     share_bps: float
     sends_bps: float  # all traffic to that flow of the scheduler
+    other_links_ns: float = 0.0  # bounds of other schedulers on its path
     is_kept: bool = True
     told: str = ""
     weights: dict[int, int] = field(default_factory=dict)
 
     def line(self) -> str:
         bound = "no bound" if self.bound_ns is None else f"at most {short_duration(self.bound_ns)}"
+        others = ""
+        if self.other_links_ns:
+            others = f" + other links at most {short_duration(self.other_links_ns)}"
         return (
             f"{self.flow}: SLO {duration_text(self.slo_ns)} = graph {short_duration(self.graph_ns)}"
-            f" + {self.scheduler} {bound} + the rest; {self.told}"
+            f" + {self.scheduler} {bound}{others} + the rest; {self.told}"
         )
+
+    @property
+    def left_ns(self) -> float:
+        """What the graph and other links leave of the SLO."""
+        return self.slo_ns - self.graph_ns - self.other_links_ns
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -86,6 +95,11 @@ def admitted(document: Document, program: Path) -> tuple[list[Admitted], Grouped
         for scheduler in probe.schedulers
         if numbers[name, scheduler]
     ]
+    all_ns: dict[str, float] = defaultdict(float)
+    for row in rows:
+        all_ns[row.flow] += row.bound_ns or 0.0
+    for row in rows:
+        row.other_links_ns = all_ns[row.flow] - (row.bound_ns or 0.0)
     return rows, probe
 
 
@@ -93,9 +107,7 @@ def weights_that_do(rows: list[Admitted], numbers: dict[str, Any]) -> dict[int, 
     """The least weights of a scheduler's flows that meet all SLOs; empty if there are none."""
     if str(numbers["discipline"]) not in DISCIPLINES:
         return {}
-    needs = [
-        (row.number, row.sends_bps, _SHARE_OF_LINK * (row.slo_ns - row.graph_ns)) for row in rows
-    ]
+    needs = [(row.number, row.sends_bps, _SHARE_OF_LINK * row.left_ns) for row in rows]
     return dict(load_native().egress_weights(numbers, needs))
 
 
@@ -177,7 +189,7 @@ def _judge(rows: list[Admitted], numbers: dict[str, Any]) -> None:
     """Marks the SLOs that hold, and where one does not, adds the weights that would do."""
     bounded = [row for row in rows if row.bound_ns is not None]
     for row in bounded:
-        left_ns = row.slo_ns - row.graph_ns - (row.bound_ns or 0.0)
+        left_ns = row.left_ns - (row.bound_ns or 0.0)
         row.is_kept = row.share_bps >= row.sends_bps and left_ns > 0
         if row.share_bps < row.sends_bps:
             row.told = (

@@ -200,13 +200,15 @@ void ControlTap::tell_promises() {
   for (size_t t = 0; t < tasks_.size(); ++t) {
     for (const TaskInput& input : tasks_[t].task->inputs) {
       if (!input.module->is_scheduler()) continue;
+      promised_here_.assign(promises_.size(), {});
       input.module->take_promises([&](uint16_t state, exec::EgressPromise promise) {
         if (promise.bound_ns != exec::EgressPromise::kNone) {
           promise.bound_ns += 2 * period_.tasks[t].run_p99_ns;
         }
         if (state >= paths_.n_states()) return;
-        for (const uint32_t f : paths_.flows_of(state)) promises_[f].add(promise);
+        for (const uint32_t f : paths_.flows_of(state)) promised_here_[f].add(promise);
       });
+      for (size_t f = 0; f < promises_.size(); ++f) promises_[f].join(promised_here_[f]);
     }
   }
 }

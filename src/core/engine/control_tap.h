@@ -72,7 +72,8 @@ class ControlTap {
   std::vector<WorkerTap> workers_;
   std::vector<uint64_t> control_ns_;
   Gaps period_gaps_;
-  std::vector<exec::EgressPromise> promises_;
+  std::vector<exec::EgressPromise> promises_;       // by flow
+  std::vector<exec::EgressPromise> promised_here_;  // by one of the schedulers
   exec::PeriodSnapshot now_;
   exec::PeriodSnapshot last_;
   exec::PeriodSnapshot period_;

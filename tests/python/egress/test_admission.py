@@ -4,6 +4,7 @@ runs."""
 
 from __future__ import annotations
 
+import copy
 import re
 
 import pytest
@@ -68,6 +69,29 @@ def test_a_minimum_rate_in_a_tree_bounds_the_wait() -> None:
     (row,) = admission(_tree(), find_program())
     assert row.bound_ns is None
     assert row.told.startswith("siblings may go first: give it a minimum rate")
+
+
+def test_several_links_on_a_path_share_the_slo() -> None:
+    (alone,) = admission(load_pipeline("shared_link", {"others": "6"}), find_program())
+    document = load_pipeline("shared_link", {"others": "6"})
+    pipeline = document.pipeline
+    pipeline["modules"]["second"] = copy.deepcopy(pipeline["modules"]["link"])
+    for edge in pipeline["edges"]:
+        if edge["from"] == "link":
+            edge["from"] = "second"
+    pipeline["edges"].append({"from": "link", "gate": 0, "to": "second"})
+    for flow in pipeline["flows"]:
+        flow["path"].insert(-1, "second")
+    rows = admission(document, find_program())
+    assert sorted(row.scheduler for row in rows) == ["link", "second"]
+    for row in rows:
+        assert row.bound_ns == row.other_links_ns == alone.bound_ns
+        assert "other links at most" in row.line()
+    # Enough for either of them, and not for both.
+    for flow in pipeline["flows"]:
+        if "delay_slo_ns" in flow:
+            flow["delay_slo_ns"] = int(1.5 * (alone.bound_ns or 0) + alone.graph_ns)
+    assert not any(row.is_kept for row in admission(document, find_program()))
 
 
 def test_without_a_scheduler_nothing_is_reported() -> None:
