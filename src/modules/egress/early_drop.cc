@@ -48,9 +48,8 @@ const Register<EarlyDrop> kEarlyDrop{{
                 .type = ParamType::kString,
                 .help = "the module of kind egress that these packets go to"}},
     .drops = {&reason::kEgressFull},
-    .notes =
-        "Place it as early as the packet has what flow_by reads: its addresses and DSCP from the "
-        "start, its mark behind the module that sets it.",
+    .notes = "Place it as early as the packet has what flow_by reads: addresses and DSCP are there "
+             "from the start, a mark only behind the module that sets it.",
 }};
 
 }  // namespace
