@@ -57,8 +57,7 @@ struct alignas(64) Queue {
   After chain_after : 2 = After::kEnd;  // after of the tail
   bool is_direct : 1 = false;   // one input, trigger 0: a batch may pass by pointer while size is 0
   bool is_changed : 1 = false;  // trigger was lowered below what is held: settle at the next loop
-  bool is_untriggered : 1 = false;  // of a scheduled unit: any packet makes it ready (trigger 1)
-  bool is_listed : 1 = false;       // among the buffers that the executor looks through
+  bool is_listed : 1 = false;   // among the buffers that the executor looks through
   uint16_t work_per_batch_ns = 40;  // of the chain; used only to decide when the clock is due
   uint16_t work_per_pkt_16ths_ns = 16 * 10;
 
@@ -70,6 +69,9 @@ struct alignas(64) Queue {
   uint64_t arrived_batches = 0;  // batches that reached the buffer while its trigger was > 0
   uint64_t arrived_pkts = 0;
   CauseCount causes[kCauses];
+  // Of a scheduled unit: any packet makes it ready (trigger 1). The control thread reads this, so it shares
+  // no byte with what the worker writes.
+  bool is_untriggered = false;
 
   // The trigger as set: a unit's queue holds packets with trigger 0 too.
   [[nodiscard]] uint32_t wanted_trigger_pkts() const { return is_untriggered ? 0 : trigger_pkts; }
