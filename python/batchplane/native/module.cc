@@ -13,7 +13,7 @@
 #include "check.h"
 #include "controller.h"
 #include "egress.h"
-#include "egress_bounds.h"
+#include "egress_weights.h"
 #include "flood.h"
 #include "placement.h"
 #include "plan.h"
@@ -245,7 +245,7 @@ NB_MODULE(_native, m) {
   add_controller(m);
   add_flood(m);
   add_egress(m);
-  add_egress_bounds(m);
+  add_egress_weights(m);
   add_placement(m);
   add_plan(m);
   add_program_functions(m);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress_bounds.cc - weights with which flows of a scheduler wait for no longer than they may.
-#include "egress_bounds.h"
+// egress_weights.cc - weights with which flows of a scheduler wait for no longer than they may.
+#include "egress_weights.h"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -48,7 +48,7 @@ nb::dict weights(nb::dict numbers, const std::vector<std::tuple<uint32_t, double
 
 }  // namespace
 
-void add_egress_bounds(nb::module_& m) {
+void add_egress_weights(nb::module_& m) {
   m.def("egress_weights", &weights, nb::arg("numbers"), nb::arg("needs"));
 }
 
