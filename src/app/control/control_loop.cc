@@ -161,7 +161,7 @@ void ControlLoop::choose(ControlChoice choice) {
   for (const auto& [name, cost] : choice.costs) priors_[name] = cost;
   const bool has_costs = !choice.costs.empty();
   if (choice.costs_origin.empty()) choice.costs_origin = choice_.costs_origin;
-  if (!choice.hop) choice.hop = choice_.hop;
+  if (!choice.hop && !has_costs) choice.hop = choice_.hop;
   choice.costs.clear();  // priors_ has them
   choice_ = std::move(choice);
   controller_ = nullptr;

@@ -79,6 +79,21 @@ TEST(ControlLoop, PacketsFromAQueueCameInOnce) {
   EXPECT_EQ(engine.balanced().balance.sent_pkts, 320U);
 }
 
+// Like the modules' costs they stay until others come, and go with them.
+TEST(ControlLoop, CostsOfHopsBelongToTheirProfile) {
+  Rig rig(50'000);
+  ControlChoice measured = choice_of("optimal");
+  measured.hop = slo::HopCosts{.send_per_pkt_ns = 7, .take_per_pkt_ns = 8};
+  rig.control.choose(measured);
+  ControlChoice again;
+  again.name = "max";
+  rig.control.choose(again);
+  ASSERT_TRUE(rig.control.choice().hop.has_value());
+  EXPECT_EQ(rig.control.choice().hop->send_per_pkt_ns, 7);
+  rig.control.choose(choice_of("max"));
+  EXPECT_FALSE(rig.control.choice().hop.has_value()) << "of an older profile, which has none";
+}
+
 TEST(ControlLoop, TheSameCountsGiveTheSameDecisions) {
   const auto run = [] {
     Rig rig(60'000);
