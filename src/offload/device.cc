@@ -117,7 +117,8 @@ bool Device::has_fault(uint32_t one_in) noexcept {
   return (x ^ (x >> 31)) % one_in == 0;
 }
 
-// Jobs run one after another: each begins when those submitted before it have ended.
+// A job begins when those submitted before it leave room for it: when they have ended, or earlier on a device
+// that works on several at once.
 void Device::set_times(const Lane& lane, Job& job, uint64_t now_ns) noexcept {
   const double pkt_bytes = static_cast<double>(job.n_bytes) / job.n_pkts;
   double takes_ns = lane.law ? lane.law->time_ns(job.n_pkts, pkt_bytes) : 0;
@@ -125,17 +126,22 @@ void Device::set_times(const Lane& lane, Job& job, uint64_t now_ns) noexcept {
       now_ns + static_cast<uint64_t>(std::max(kOverdueFactor * takes_ns, kMinOverdueNs));
   job.due_ns = now_ns;
   if (!options_.is_simulated) return;
-  if (has_fault(options_.faults.late_one_in)) takes_ns *= kLateFactor;
+  double busy_ns = lane.law->busy_ns(job.n_pkts, pkt_bytes);
+  if (has_fault(options_.faults.late_one_in)) {
+    takes_ns *= kLateFactor;
+    busy_ns *= kLateFactor;
+  }
   const auto ns = static_cast<uint64_t>(std::llround(takes_ns));
+  const auto own_ns = static_cast<uint64_t>(std::llround(busy_ns));
   uint64_t free_ns = free_ns_.load(std::memory_order_relaxed);
   uint64_t begins_ns = 0;
   do {
     begins_ns = std::max(free_ns, now_ns);
-  } while (!free_ns_.compare_exchange_weak(free_ns, begins_ns + ns, std::memory_order_relaxed));
+  } while (!free_ns_.compare_exchange_weak(free_ns, begins_ns + own_ns, std::memory_order_relaxed));
   job.due_ns = begins_ns + ns;
   job.run_ns = ns;
   job.overdue_ns += begins_ns - now_ns;
-  add(busy_ns_, ns);
+  add(busy_ns_, own_ns);
 }
 
 bool Device::submit(Lane& lane, Job& job, uint64_t now_ns) noexcept {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/batch_law_value.h"
 #include "base/nearest_word.h"
 
 namespace batchplane::offload {
@@ -102,24 +103,10 @@ double number_at(const Value& value, const std::string& where) {
   throw ConfigError("expected a number", where);
 }
 
-// {name: {batch_ns, pkt_ns, byte_ns, length_ns}}
+// {name: law}
 std::map<std::string, BatchLaw> laws_of(const Dict& given, const std::string& where) {
   std::map<std::string, BatchLaw> laws;
-  for (const auto& [kind, value] : given) {
-    const std::string at = where + "." + kind;
-    if (!value.is_dict())
-      throw ConfigError("expected {batch: 20us, pkt_ns: 15, byte_ns: 0.05}", at);
-    BatchLaw law;
-    for (const auto& [key, number] : value.as_dict()) {
-      const auto part = law_part(key);
-      if (part == nullptr) throw ConfigError("'" + key + "' is no part of a law", at, kLawKeyNames);
-      const double ns = number_at(number, at + "." + key);
-      if (ns < 0 || ns > kMostLawNs)
-        throw ConfigError("out of range", at + "." + key, "0 to 1000000000");
-      law.*part = ns;
-    }
-    laws[kind] = law;
-  }
+  for (const auto& [kind, value] : given) laws[kind] = batch_law_from(value, where + "." + kind);
   return laws;
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/batch_law_value.h"
 #include "core/engine/engine.h"
 #include "core/module/kernel.h"
 #include "core/module/live_table.h"
@@ -199,13 +200,16 @@ inline PipelineSpec staged(PipelineSpec spec) {
 inline PipelineSpec pipeline(Dict device, std::vector<DeviceSpec> devices) {
   return staged(written(std::move(device), std::move(devices)));
 }
-inline DeviceSpec simulated(uint32_t threads, double batch_ns, double pkt_ns,
-                            const Dict& faults = {}) {
+inline DeviceSpec simulated_with(uint32_t threads, const BatchLaw& law, const Dict& faults = {}) {
   return {"gpu",
           "simulated",
           {{"threads", threads},
-           {"laws", Dict{{"test_work", Dict{{"batch_ns", batch_ns}, {"pkt_ns", pkt_ns}}}}},
+           {"laws", Dict{{"test_work", batch_law_value(law)}}},
            {"faults", faults}}};
+}
+inline DeviceSpec simulated(uint32_t threads, double batch_ns, double pkt_ns,
+                            const Dict& faults = {}) {
+  return simulated_with(threads, {.batch_ns = batch_ns, .pkt_ns = pkt_ns}, faults);
 }
 inline DeviceSpec cores(uint32_t threads) { return {"cpu", "cores", {{"threads", threads}}}; }
 

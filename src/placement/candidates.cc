@@ -18,7 +18,8 @@ std::vector<uint32_t> sizes_for(const Problem& problem, size_t a, size_t d, doub
     const double ns = law.batch_time_ns(b, app.pkt_bytes);
     const double fill_ns = rate_pps > 0 ? (b - 1) * 1e9 / rate_pps : 0;
     if (fill_ns + ns > app.budget_ns) break;
-    if (ns * 1e-9 * rate_pps / b <= problem.most_utilisation) sizes.push_back(b);
+    const double busy_ns = law.batch_busy_ns(b, app.pkt_bytes);
+    if (busy_ns * 1e-9 * rate_pps / b <= problem.most_utilisation) sizes.push_back(b);
   }
   return sizes;
 }
@@ -93,7 +94,7 @@ class Maker {
       if ((set >> i & 1) == 0) continue;
       const Law& law = problem_.laws[app_][usable_[i]];
       const uint32_t b = std::min(law.max_batch_pkts, 1024U);
-      speed[i] = b / std::max(1.0, law.batch_time_ns(b, problem_.apps[app_].pkt_bytes));
+      speed[i] = b / std::max(1.0, law.batch_busy_ns(b, problem_.apps[app_].pkt_bytes));
       all_speed += speed[i];
     }
     for (const bool is_large : {false, true}) {
@@ -130,9 +131,10 @@ Candidate candidate_from(const Problem& problem, size_t a, const Placed& placed)
     one.devices = static_cast<uint8_t>(one.devices | 1U << d);
     const double pkts = placed.batch_pkts[d];
     const double rate_pps = app.rate_pps * placed.share[d];
-    one.batch_ns[d] = problem.laws[a][d].batch_time_ns(pkts, app.pkt_bytes);
+    one.busy_ns[d] = problem.laws[a][d].batch_busy_ns(pkts, app.pkt_bytes);
+    one.longer_ns[d] = problem.laws[a][d].batch_time_ns(pkts, app.pkt_bytes) - one.busy_ns[d];
     one.batches_ps[d] = rate_pps / pkts;
-    one.busy[d] = one.batch_ns[d] * 1e-9 * one.batches_ps[d];
+    one.busy[d] = one.busy_ns[d] * 1e-9 * one.batches_ps[d];
     one.fill_ns[d] = rate_pps > 0 ? (pkts - 1) * 1e9 / rate_pps : app.budget_ns;
   }
   return one;

@@ -14,7 +14,8 @@ struct Candidate {
   uint8_t devices = 0;                           // bit d: it has a share of device d
   double served_value = 0;                       // value * rate * share served
   std::array<double, kMaxDevices> batches_ps{};  // per second
-  std::array<double, kMaxDevices> batch_ns{};    // of a batch, alone
+  std::array<double, kMaxDevices> busy_ns{};     // the device's time for a batch, alone
+  std::array<double, kMaxDevices> longer_ns{};   // how much longer a batch lasts
   std::array<double, kMaxDevices> busy{};        // share of the device's time, alone
   std::array<double, kMaxDevices> fill_ns{};     // until a batch is full
 };

@@ -10,8 +10,9 @@ namespace batchplane::placement {
 namespace {
 
 struct Loads {
-  // By application: its batch on each device.
-  std::vector<std::array<double, kMaxDevices>> batch_ns;
+  // By application and device: the device's time for its batch, and how much longer than that it lasts.
+  std::vector<std::array<double, kMaxDevices>> busy_ns;
+  std::vector<std::array<double, kMaxDevices>> longer_ns;
   std::vector<double> utilisation;  // by device
   std::vector<double> round_ns;     // by device: one batch of each of its users, and jitter
 };
@@ -33,7 +34,8 @@ double slowdown(const Problem& problem, const Plan& plan, size_t a, size_t d) {
 
 Loads loads_of(const Problem& problem, const Plan& plan) {
   Loads loads;
-  loads.batch_ns.resize(plan.size());
+  loads.busy_ns.resize(plan.size());
+  loads.longer_ns.resize(plan.size());
   loads.utilisation.assign(problem.devices.size(), 0);
   loads.round_ns.assign(problem.devices.size(), 0);
   std::vector<Jitter> jitter(problem.devices.size());
@@ -42,9 +44,10 @@ Loads loads_of(const Problem& problem, const Plan& plan) {
     for (size_t d = 0; d < problem.devices.size(); ++d) {
       if (plan[a].share[d] <= 0) continue;
       const double pkts = plan[a].batch_pkts[d];
-      const double ns =
-          problem.laws[a][d].batch_time_ns(pkts, app.pkt_bytes) * slowdown(problem, plan, a, d);
-      loads.batch_ns[a][d] = ns;
+      const double factor = slowdown(problem, plan, a, d);
+      const double ns = problem.laws[a][d].batch_busy_ns(pkts, app.pkt_bytes) * factor;
+      loads.busy_ns[a][d] = ns;
+      loads.longer_ns[a][d] = problem.laws[a][d].batch_time_ns(pkts, app.pkt_bytes) * factor - ns;
       loads.utilisation[d] += ns * 1e-9 * app.rate_pps * plan[a].share[d] / pkts;
       loads.round_ns[d] += ns;
       jitter[d].add(app.rate_pps * plan[a].share[d] / pkts, ns, pkts);
@@ -73,7 +76,7 @@ Watts watts_of(const Problem& problem, const Plan& plan, const Loads& loads) {
     watts.all += w;
     for (size_t a = 0; is_used && a < plan.size(); ++a) {
       if (plan[a].share[d] <= 0) continue;
-      const double own = loads.batch_ns[a][d] * 1e-9 * problem.apps[a].rate_pps * plan[a].share[d] /
+      const double own = loads.busy_ns[a][d] * 1e-9 * problem.apps[a].rate_pps * plan[a].share[d] /
                          plan[a].batch_pkts[d];
       watts.of_app[a] += (w - device.off_w) * (u > 0 ? own / u : 0);
     }
@@ -116,7 +119,7 @@ Outcome evaluate(const Problem& problem, const Plan& plan) {
   outcome.is_feasible = problem.watt_cap <= 0 || watts.all <= problem.watt_cap;
   outcome.watts = watts.all;
   outcome.utilisation = loads.utilisation;
-  outcome.round_ns = loads.round_ns;
+  outcome.after_fill_ns.assign(plan.size(), 0);
   outcome.delay_ns.assign(plan.size(), 0);
   double offered = 0;
   double served = 0;
@@ -134,7 +137,9 @@ Outcome evaluate(const Problem& problem, const Plan& plan) {
       const double rate_pps = app.rate_pps * plan[a].share[d];
       const double fill_ns =
           rate_pps > 0 ? (plan[a].batch_pkts[d] - 1) * 1e9 / rate_pps : app.budget_ns;
-      outcome.delay_ns[a] = std::max(outcome.delay_ns[a], fill_ns + loads.round_ns[d]);
+      const double after_fill_ns = loads.round_ns[d] + loads.longer_ns[a][d];
+      outcome.delay_ns[a] = std::max(outcome.delay_ns[a], fill_ns + after_fill_ns);
+      outcome.after_fill_ns[a] = std::max(outcome.after_fill_ns[a], after_fill_ns);
     }
     if (outcome.delay_ns[a] > app.budget_ns * (1 + 1e-12)) outcome.is_feasible = false;
     outcome.cost += cost_of(problem, plan[a], a, loads, outcome.delay_ns[a], watts.of_app[a]);
@@ -147,11 +152,8 @@ std::vector<uint64_t> age_limits_ns(const Problem& problem, const Plan& plan,
                                     const Outcome& outcome) {
   std::vector<uint64_t> limits(plan.size(), 0);
   for (size_t a = 0; a < plan.size(); ++a) {
-    double round_ns = 0;
-    for (size_t d = 0; d < problem.devices.size(); ++d) {
-      if (plan[a].share[d] > 0) round_ns = std::max(round_ns, outcome.round_ns[d]);
-    }
-    limits[a] = static_cast<uint64_t>(std::max(0.0, problem.apps[a].budget_ns - round_ns));
+    const double left_ns = problem.apps[a].budget_ns - outcome.after_fill_ns[a];
+    limits[a] = static_cast<uint64_t>(std::max(0.0, left_ns));
   }
   return limits;
 }

@@ -57,6 +57,17 @@ void Placer::take_rates(uint64_t now_ns, const std::vector<Seen>& seen) {
   last_ns_ = now_ns;
 }
 
+// How much longer batches took than alone. On a device that works on several at once they take longer beside
+// others of their own kind, too. That is no error of the law, as long as the device had time for all of them.
+double Placer::own_stretch(const Seen& seen, size_t a, size_t d, double profiled_ns) const {
+  const double stretch = seen.batch_ns[d] / profiled_ns;
+  const double busy_ns =
+      profiled_[a][d].batch_busy_ns(seen.batch_pkts[d], problem_.apps[a].pkt_bytes);
+  if (busy_ns >= profiled_ns) return stretch;
+  const double most = 1e9 / std::max(1e-9, busy_ns * seen.batches_ps[d]);
+  return std::min(stretch, std::max(1.0, most));
+}
+
 // Scales a law that is wrong when the application runs alone; errors that appear only beside others
 // change their slow-down factors.
 void Placer::learn(const std::vector<Seen>& seen) {
@@ -83,8 +94,9 @@ void Placer::learn(const std::vector<Seen>& seen) {
       const double scale =
           law.batch_time_ns(seen[a].batch_pkts[d], problem_.apps[a].pkt_bytes) / profiled_ns;
       // Several applications together may slow it more than the limit for one.
-      const double stretch = std::clamp(seen[a].batch_ns[d] / profiled_ns, kLeastStretch,
-                                        std::max(kMostStretch, scale * expected));
+      const double most = std::max(kMostStretch, scale * expected);
+      const double stretch =
+          std::clamp(own_stretch(seen[a], a, d, profiled_ns), kLeastStretch, most);
       if (factors.empty()) {
         const double next = scale * std::pow(stretch / scale, settings_.learning);
         law.batch = profiled_[a][d].batch.times(next);

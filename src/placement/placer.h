@@ -26,6 +26,7 @@ struct Seen {
   // By device, means over the batches it processed: packets, and time from start to end. 0: none.
   std::array<double, kMaxDevices> batch_pkts{};
   std::array<double, kMaxDevices> batch_ns{};
+  std::array<double, kMaxDevices> batches_ps{};
 };
 
 struct Decision {
@@ -62,6 +63,7 @@ class Placer {
 
  private:
   void take_rates(uint64_t now_ns, const std::vector<Seen>& seen);
+  [[nodiscard]] double own_stretch(const Seen& seen, size_t a, size_t d, double profiled_ns) const;
   void learn(const std::vector<Seen>& seen);
   [[nodiscard]] bool is_overloaded(const std::vector<Seen>& seen) const;
   void adopt(uint64_t now_ns, Plan plan, const char* reason);

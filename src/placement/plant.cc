@@ -97,6 +97,7 @@ class Plant {
         if (batches_[a][d] > 0) {
           seen[a].batch_pkts[d] = pkts_[a][d] / batches_[a][d];
           seen[a].batch_ns[d] = ns_[a][d] / batches_[a][d];
+          seen[a].batches_ps[d] = batches_[a][d] / period_s;
         }
         // The application's share of the packets that the device has before it.
         if (plan_.empty() || plan_[a].share[d] <= 0) continue;
@@ -119,7 +120,7 @@ class Plant {
   [[nodiscard]] double round_ns(size_t d) const {
     double sum_ns = 0;
     for (size_t a = 0; a < n_apps(); ++a) {
-      if (plan_[a].share[d] > 0) sum_ns += true_ns(a, d, plan_[a].batch_pkts[d]);
+      if (plan_[a].share[d] > 0) sum_ns += true_busy_ns(a, d, plan_[a].batch_pkts[d]);
     }
     return sum_ns;
   }
@@ -148,6 +149,12 @@ class Plant {
   }
 
   [[nodiscard]] double true_ns(size_t a, size_t d, double pkts) const {
+    return spec_.truth.laws[a][d].batch_time_ns(pkts, now_.apps[a].pkt_bytes) * stretch(a, d);
+  }
+  [[nodiscard]] double true_busy_ns(size_t a, size_t d, double pkts) const {
+    return spec_.truth.laws[a][d].batch_busy_ns(pkts, now_.apps[a].pkt_bytes) * stretch(a, d);
+  }
+  [[nodiscard]] double stretch(size_t a, size_t d) const {
     double factor = 1;
     for (size_t b = 0; b < n_apps(); ++b) {
       double worst = 1;
@@ -156,7 +163,7 @@ class Plant {
       }
       factor *= worst;
     }
-    return spec_.truth.laws[a][d].batch_time_ns(pkts, now_.apps[a].pkt_bytes) * factor;
+    return factor;
   }
 
   void run_batches(double until_ns) {
@@ -196,8 +203,9 @@ class Plant {
     }
     is_flooded_ = is_flooded_ || waits_ns > round_ns(d) + kFloodShare * now_.apps[a].budget_ns;
     const double takes_ns = true_ns(a, d, stream.pkts);
-    free_ns_[d] = at_ns_ + waits_ns + takes_ns;
-    row_.busy[d] += takes_ns;
+    const double busy_ns = true_busy_ns(a, d, stream.pkts);
+    free_ns_[d] = at_ns_ + waits_ns + busy_ns;
+    row_.busy[d] += busy_ns;
     const double fills_ns = at_ns_ - stream.began_ns;
     const double least_ns = waits_ns + takes_ns;
     const double most_ns = fills_ns + least_ns;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "placement/choosers.h"
+#include "placement/random_problems.h"
 #include "placement/solve.h"
 
 namespace batchplane::placement {
@@ -60,6 +61,29 @@ TEST(Plant, RunsAsEvaluatePredicts) {
     const Outcome of_rows = evaluate(spec.truth, rows.back().plan);
     EXPECT_LE(rows.back().apps[a].delay_max_ns, of_rows.delay_ns[a] * 1.0001);
   }
+}
+
+// The large device works on several batches at once: each lasts as long, and takes a fifth of the time from others.
+Problem with_several_at_once() {
+  Problem problem = two_devices();
+  for (auto& laws : problem.laws) laws[1].batch = several_at_once(laws[1].batch, 0.2);
+  return problem;
+}
+
+TEST(Plant, RunsAsPredictedWhereADeviceWorksOnSeveralBatchesAtOnce) {
+  PlantSpec spec{.truth = with_several_at_once(), .duration_ns = 2'000'000'000, .is_random = false};
+  for (App& app : spec.truth.apps) app.rate_pps = 12e6;
+  Problem one_by_one = two_devices();
+  one_by_one.apps = spec.truth.apps;
+  EXPECT_LT(evaluate(one_by_one, solve(one_by_one, {})).served_value, 0.9);
+  const auto rows = run(spec, "placer");
+  const Sum sum = sum_of(rows, 1);
+  EXPECT_GE(sum.all.served_pkts, 0.999 * sum.all.offered_pkts);
+  EXPECT_EQ(sum.all.late_pkts, 0);
+  const Outcome promised = evaluate(spec.truth, rows.back().plan);
+  EXPECT_NEAR(sum.joules / 1.9, promised.watts, 0.02 * promised.watts);
+  for (size_t a = 0; a < 2; ++a)
+    EXPECT_LE(rows.back().apps[a].delay_max_ns, promised.delay_ns[a] * 1.0001);
 }
 
 TEST(Plant, FollowsAStepOfLoadWithinTwoPeriods) {
@@ -178,6 +202,35 @@ TEST(Placer, LearnsFromAnother) {
   for (const double factor : old.problem().slowdown) most = std::max(most, factor);
   most = std::max(most, old.problem().laws[0][0].batch.pkt_ns / problem.laws[0][0].batch.pkt_ns);
   EXPECT_GT(most, 1.8);
+}
+
+// Batches of a device that works on several at once wait for each other. That is no error of its law, however
+// long they take, as long as it runs all that come; beyond that it is.
+TEST(Placer, TakesBatchesSideBySideForNoErrorOfTheLaw) {
+  Problem problem = with_several_at_once();
+  problem.devices.erase(problem.devices.begin());
+  for (auto& laws : problem.laws) laws.erase(laws.begin());
+  problem.apps.pop_back();
+  problem.laws.pop_back();
+  const Law law = problem.laws[0][0];
+  const auto learned = [&](double stretch, double busy_share) {
+    Placer placer(problem);
+    std::vector<Seen> seen(1);
+    seen[0].rate_pps = 1e6;
+    seen[0].pkt_bytes = 512;
+    placer.step(100'000'000, seen);
+    for (uint32_t n = 2; n < 40; ++n) {
+      const uint32_t pkts = placer.decision().plan[0].batch_pkts[0];
+      seen[0].batch_pkts[0] = pkts;
+      seen[0].batch_ns[0] = stretch * law.batch_time_ns(pkts, 512);
+      seen[0].batches_ps[0] = 1e9 * busy_share / law.batch_busy_ns(pkts, 512);
+      placer.step(n * 100'000'000ULL, seen);
+    }
+    return placer.problem().laws[0][0].batch_time_ns(64, 512) / law.batch_time_ns(64, 512);
+  };
+  EXPECT_NEAR(learned(3, 0.999), 1, 0.01);
+  EXPECT_NEAR(learned(3, 0.5), 2, 0.05);
+  EXPECT_NEAR(learned(1.5, 0.1), 1.5, 0.05);
 }
 
 // Starting from the profile, two applications together correct a third one's factors; implausible

@@ -33,6 +33,9 @@ struct Law {
   [[nodiscard]] double batch_time_ns(double n_pkts, double pkt_bytes) const {
     return batch.time_ns(n_pkts, pkt_bytes);
   }
+  [[nodiscard]] double batch_busy_ns(double n_pkts, double pkt_bytes) const {
+    return batch.busy_ns(n_pkts, pkt_bytes);
+  }
 };
 
 struct App {
@@ -96,8 +99,8 @@ struct Outcome {
       0;  // sum over applications of value * rate * share served, over the offered sum
   double watts = 0;
   std::vector<double> utilisation;  // by device
-  // By device: longest time from sending a batch until it is done.
-  std::vector<double> round_ns;
+  std::vector<double>
+      after_fill_ns;  // by application: longest time from sending a batch until it is done
   std::vector<double> delay_ns;  // by application, the longest
   double cost = 0;               // of the policies; lower is better at equal served value
 };
@@ -122,8 +125,8 @@ class Jitter {
   double sum_ = 0;
 };
 
-// By the law of batches: fill (b-1)/rate, then at most one batch of each application on the device,
-// itself included, plus the wait from randomness (docs/devices.md, Placement).
+// By the law of batches: fill (b-1)/rate, then at most the device's time for one batch of each other application
+// there, its own batch, and the wait from randomness (docs/devices.md, Placement).
 [[nodiscard]] Outcome evaluate(const Problem& problem, const Plan& plan);
 
 // Power if everything were busy: the scale for watts. Never 0.

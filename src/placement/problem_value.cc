@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/batch_law_value.h"
 #include "base/error.h"
 #include "base/nearest_word.h"
 
@@ -101,11 +102,11 @@ const Dict& section(Fields& fields, const std::string& name, size_t most) {
 Law law_from(const Value& value, const std::string& where) {
   Fields fields(value, where);
   Law law{.is_there = true};
-  for (const auto& [key, part] : kLawKeys)
-    law.batch.*part = fields.number(std::string(key), 0, 0, kMostLawNs);
   law.max_batch_pkts =
       static_cast<uint32_t>(fields.number("max_batch_pkts", kMaxBatchPkts, 1, kMaxBatchPkts));
-  fields.finish();
+  Dict batch = value.as_dict();
+  batch.erase("max_batch_pkts");
+  law.batch = batch_law_from(batch, where);
   return law;
 }
 

@@ -19,6 +19,20 @@ inline double between(Rng& rng, double low, double high) {
   return low * std::pow(high / low, static_cast<double>(rng.below(1'000'000)) / 1e6);
 }
 
+// The same law as a table, of a device that works on several batches at once: one takes only a part of its time.
+inline BatchLaw several_at_once(const BatchLaw& line, double part) {
+  BatchTable table{.batch_pkts = {1, 64, 4096}, .pkt_bytes = {64, 1472}};
+  for (const uint32_t n : table.batch_pkts) {
+    for (const uint32_t bytes : table.pkt_bytes) {
+      table.alone_ns.push_back(line.line_ns(n, bytes));
+      table.busy_ns.push_back(part * line.line_ns(n, bytes));
+    }
+  }
+  BatchLaw law = line;
+  law.table = std::make_shared<const BatchTable>(std::move(table));
+  return law;
+}
+
 inline Problem random_problem(uint64_t seed, size_t n_apps, size_t n_devices) {
   Rng rng(seed);
   Problem problem;
@@ -45,7 +59,9 @@ inline Problem random_problem(uint64_t seed, size_t n_apps, size_t n_devices) {
       const bool is_there = rng.below(8) != 0;
       const BatchLaw batch{between(rng, 100, 50'000), between(rng, 5, 500),
                            between(rng, 0.001, 0.2), is_wide ? 20.0 : 0.0};
-      laws.push_back({is_there, batch, is_wide ? 4096U : 256U});
+      const bool has_table = is_wide && seed % 2 == 0;
+      laws.push_back(
+          {is_there, has_table ? several_at_once(batch, 0.3) : batch, is_wide ? 4096U : 256U});
     }
     problem.laws.push_back(laws);
   }

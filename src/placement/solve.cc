@@ -38,16 +38,18 @@ class Judge {
     std::array<double, kMaxDevices> busy{};
     std::array<Jitter, kMaxDevices> jitter{};
     double own[kMaxApps][kMaxDevices];
+    double longer_ns[kMaxApps][kMaxDevices];
     for (size_t a = 0; a < n_apps_; ++a) {
       const Candidate& one = *chosen[a];
       if ((one.devices & down_) != 0) return kImpossible;
       for (uint32_t left = one.devices; left != 0; left &= left - 1) {
         const auto d = static_cast<size_t>(std::countr_zero(left));
         const double factor = worst_.empty() ? 1 : slowdown(chosen, a, d);
-        round_ns[d] += one.batch_ns[d] * factor;
+        round_ns[d] += one.busy_ns[d] * factor;
+        longer_ns[a][d] = one.longer_ns[d] * factor;
         own[a][d] = one.busy[d] * factor;
         busy[d] += own[a][d];
-        jitter[d].add(one.batches_ps[d], one.batch_ns[d] * factor, one.placed.batch_pkts[d]);
+        jitter[d].add(one.batches_ps[d], one.busy_ns[d] * factor, one.placed.batch_pkts[d]);
       }
     }
     std::array<double, kMaxDevices> device_w{};
@@ -71,7 +73,7 @@ class Judge {
       double busiest = 0;
       for (uint32_t left = one.devices; left != 0; left &= left - 1) {
         const auto d = static_cast<size_t>(std::countr_zero(left));
-        delay_ns = std::max(delay_ns, one.fill_ns[d] + round_ns[d]);
+        delay_ns = std::max(delay_ns, one.fill_ns[d] + round_ns[d] + longer_ns[a][d]);
         busiest = std::max(busiest, busy[d]);
         if (busy[d] > 0) own_w += (device_w[d] - problem_.devices[d].off_w) * own[a][d] / busy[d];
       }

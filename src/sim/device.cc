@@ -21,12 +21,14 @@ size_t threads_of(const DeviceSpec& spec) {
 
 Device::Device(const DeviceSpec& spec) : spec_(spec), free_ns_(threads_of(spec), 0) {}
 
-uint64_t Device::submit(uint32_t thread, uint32_t n_pkts, uint64_t takes_ns, uint64_t now_ns) {
-  free_ns_[thread] = std::max(free_ns_[thread], now_ns) + takes_ns;
+uint64_t Device::submit(uint32_t thread, uint32_t n_pkts, uint64_t takes_ns, uint64_t busy_ns,
+                        uint64_t now_ns) {
+  const uint64_t begins_ns = std::max(free_ns_[thread], now_ns);
+  free_ns_[thread] = begins_ns + busy_ns;
   ++jobs_;
   pkts_ += n_pkts;
-  busy_ns_ += takes_ns;
-  return free_ns_[thread];
+  busy_ns_ += busy_ns;
+  return begins_ns + takes_ns;
 }
 
 Dict Device::show(uint64_t now_ns) const {

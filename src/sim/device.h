@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// device.h - a simulated device: runs jobs one after the other, each for the time given by its law.
+// device.h - a simulated device: runs jobs one after the other, or some at once, for the time given by their law.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,10 @@ class Device {
 
   // Returns the thread for another stage's jobs. Only threads of the host work in parallel.
   uint32_t attach() { return n_attached_++ % static_cast<uint32_t>(free_ns_.size()); }
-  // When a job submitted now ends: it starts after the earlier jobs on its thread.
-  uint64_t submit(uint32_t thread, uint32_t n_pkts, uint64_t takes_ns, uint64_t now_ns);
+  // When a job submitted now ends. It starts once the earlier jobs on its thread leave room: each takes that
+  // room for its busy_ns.
+  uint64_t submit(uint32_t thread, uint32_t n_pkts, uint64_t takes_ns, uint64_t busy_ns,
+                  uint64_t now_ns);
 
   // In the form that the engine's devices show.
   [[nodiscard]] Dict show(uint64_t now_ns) const;

@@ -3,6 +3,7 @@
 // that the simulation gives these batches.
 #include <algorithm>
 
+#include "base/batch_law_value.h"
 #include "sim/spec_fields.h"
 #include "sim/spec_read.h"
 #include "spec/stages.h"
@@ -33,17 +34,6 @@ std::vector<std::string> names_in(const Value& on, const std::string& where) {
   if (!names.empty() && names.size() <= kMostPlaces) return names;
   throw ConfigError("'on' has " + std::to_string(names.size()) + " devices", where,
                     "give 1 to " + std::to_string(kMostPlaces));
-}
-
-BatchLaw law_from(const Value& given, const std::string& where) {
-  BatchLaw law;
-  std::vector<std::string> keys;
-  for (const auto& [key, part] : kLawKeys) {
-    keys.emplace_back(key);
-    law.*part = number(given, keys.back(), 0, where, kMostLawNs);
-  }
-  refuse_other_keys(given, keys, "part of a law", where);
-  return law;
 }
 
 // As in the engine at start: all on the first place, unless shares are given.
@@ -80,7 +70,7 @@ void read_places(const Value& given, const ModuleSpec& module, const PipelineSpe
     const Value& law = given["laws"][place.device];
     const std::string of_law = where + ".laws." + place.device;
     if (!law.is_null()) {
-      place.law = law_from(law, of_law);
+      place.law = batch_law_from(law, of_law);
     } else if (place.share > 0 && place.device != kInlinePlace) {
       throw ConfigError(
           "nobody says what batches of '" + module.name + "' take on '" + place.device + "'",

@@ -96,9 +96,10 @@ void Stage::submit(uint64_t now_ns, uint8_t cause) {
   if (place.device != nullptr) {
     double n_bytes = 0;
     for (const Packet* pkt : job.pkts) n_bytes += pkt->size_bytes;
-    const double takes_ns = place.spec.law.time_ns(n_pkts, n_bytes / n_pkts);
-    job.run_ns = static_cast<uint64_t>(std::llround(takes_ns));
-    job.due_ns = place.device->submit(threads_[job.place], n_pkts, job.run_ns, now_ns);
+    const BatchLaw& law = place.spec.law;
+    job.run_ns = static_cast<uint64_t>(std::llround(law.time_ns(n_pkts, n_bytes / n_pkts)));
+    const auto busy_ns = static_cast<uint64_t>(std::llround(law.busy_ns(n_pkts, n_bytes / n_pkts)));
+    job.due_ns = place.device->submit(threads_[job.place], n_pkts, job.run_ns, busy_ns, now_ns);
   }
   ++jobs_[cause];
   pkts_ += n_pkts;

@@ -213,7 +213,7 @@ TEST(StageSimulation, WhatMakesNoSenseIsRefusedInOneLine) {
   has(refusal(on_gpu({{"depth", 0}}), kLaws), "'depth' is 0");
   has(refusal(on_gpu({{"idle", "wait"}}), kLaws), "'idle' is 'wait'");
   has(refusal(on_gpu({{"size_pkts", 0}}), kLaws), "'size_pkts' is 0");
-  has(refusal(on_gpu(), work({{"laws", Dict{{"gpu", law(-1)}}}})), "'batch_ns' is -1");
+  has(refusal(on_gpu(), work({{"laws", Dict{{"gpu", law(-1)}}}})), "laws.gpu.batch_ns");
   has(refusal(on_gpu(), work({{"laws", Dict{{"gpu", Dict{{"batch", 1}}}}}})), "'batch'");
   has(refusal(on_gpu(), work({{"laws", Dict{{"gpu", law(1)}}}, {"shares", Dict{{"gpu", 0}}}})),
       "no place has a share");

@@ -16,7 +16,7 @@ namespace batchplane::sim {
 namespace stage_test {
 
 // 4 packets of 100 bytes: 1240
-constexpr BatchLaw kLaw{.batch_ns = 960, .pkt_ns = 10, .byte_ns = 0.5, .length_ns = 0.4};
+const BatchLaw kLaw{.batch_ns = 960, .pkt_ns = 10, .byte_ns = 0.5, .length_ns = 0.4};
 const std::vector<uint32_t> kNothing;
 
 TEST(SimStage, EndsJobsWhenTheLawSays) {
@@ -37,6 +37,20 @@ TEST(SimStage, EndsJobsWhenTheLawSays) {
   const Value device = rig.show()["devices"].as_list().front();
   EXPECT_EQ(device["mean_run_ns"].as_double(), 1240);
   EXPECT_EQ(device["busy_share"].as_double(), 2480 / 3480.0);
+}
+
+// A job takes the device for 300 ns, and lasts for 1000.
+TEST(SimStage, ADeviceWorksOnSeveralJobsAtOnce) {
+  const BatchTable table{{2}, {100}, {1000}, {300}};
+  const auto device = make_device();
+  StageRig rig(stage_on("gpu", {.table = std::make_shared<const BatchTable>(table)}, 2), {device});
+  rig.put(4, 0);
+  EXPECT_EQ(rig.poll(0), kNothing);
+  EXPECT_EQ(rig.poll(999), kNothing);
+  EXPECT_EQ(rig.poll(1000), numbers(0, 2));
+  EXPECT_EQ(rig.poll(1299), kNothing);
+  EXPECT_EQ(rig.poll(1300), numbers(2, 2));
+  EXPECT_EQ(device->busy_ns(), 600U);
 }
 
 TEST(SimStage, StagesShareADeviceInTheOrderInWhichTheyHandOver) {

@@ -23,23 +23,31 @@ const Register<TestWork> kPropertyWork{{.kind = "test_work",
                                         .drops = {&kSeventh},
                                         .can_offload = true}};
 
+BatchLaw several_at_once(const BatchLaw& line, double part) {
+  BatchTable table{.batch_pkts = {1, 300}, .pkt_bytes = {64}};
+  for (const uint32_t n : table.batch_pkts) {
+    table.alone_ns.push_back(line.line_ns(n, 64));
+    table.busy_ns.push_back(part * line.line_ns(n, 64));
+  }
+  return {.table = std::make_shared<const BatchTable>(std::move(table))};
+}
+
 TEST(StageAndSimulator, HandOverTheSameBatchesAtTheSameTimes) {
   Rng rng(21);
   for (uint32_t run = 0; run < 60; ++run) {
-    sim::StageSpec spec =
-        sim::stage_on("gpu", {.batch_ns = 1.0 * rng.below(30'000), .pkt_ns = 1.0 * rng.below(90)},
-                      1 + rng.below(200));
+    BatchLaw law{.batch_ns = 1.0 * rng.below(30'000), .pkt_ns = 1.0 * rng.below(90)};
+    if (run % 2 == 0) law = several_at_once(law, rng.below(100) / 100.0);
+    sim::StageSpec spec = sim::stage_on("gpu", law, 1 + rng.below(200));
     spec.depth = 1 + rng.below(4);
     spec.age_limit_ns = rng.below(30'000);
     spec.is_idle_hold = rng.below(2) == 0;
-    const BatchLaw law = spec.places.front().law;
     Rig engine(pipeline({{"on", List{"gpu"}},
                          {"batch_pkts", spec.batch_pkts},
                          {"depth", spec.depth},
                          {"size_pkts", 32'768},
                          {"age_limit_ns", spec.age_limit_ns},
                          {"idle", spec.is_idle_hold ? "hold" : "release"}},
-                        {simulated(0, law.batch_ns, law.pkt_ns)}),
+                        {simulated_with(0, law)}),
                0);
     sim::StageRig simulated_stage(spec, {sim::make_device()});
     for (uint32_t step = 0; step < 400; ++step) {

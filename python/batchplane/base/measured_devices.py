@@ -38,7 +38,7 @@ def measured_device(name: str, file: str = "", key: str = "") -> dict[str, Any]:
     params: dict[str, Any] = {"laws": {}}
     for law in profile["laws"]:
         if law["on"] == row["name"]:
-            parts = ("batch_ns", "pkt_ns", "byte_ns", "length_ns")
+            parts = ("batch_ns", "pkt_ns", "byte_ns", "length_ns", "table")
             params["laws"][law["kind"]] = {part: law[part] for part in parts if law.get(part)}
     watts = row.get("measured", {})
     params |= {key: watts[key] for key in ("off_w", "idle_w") if key in watts}

@@ -9,7 +9,7 @@ from typing import Any
 from ..base.problems import BadInput, Problem
 from ..costs.cache import cached_costs
 from ..costs.costs import PRIOR, CostsFile, load_costs, resolve
-from ..costs.devices import CORES, INLINE, DeviceProfile, kept_device_profile
+from ..costs.devices import CORES, INLINE, OWN_MEMORY, DeviceProfile, kept_device_profile
 
 
 def with_laws(pipeline: Mapping[str, Any]) -> dict[str, Any]:
@@ -19,8 +19,8 @@ def with_laws(pipeline: Mapping[str, Any]) -> dict[str, Any]:
     Laws for the worker (KIND) and for threads (KIND@DEVICE) come from the first source for this
     machine that has them: the device profile if it is for exactly these parameters, the pipeline's
     costs, any device profile, the built-in costs. Kinds that were never measured are left out: the
-    daemon starts with a guess. It measures devices with memory of their own itself, and corrects
-    all laws.
+    daemon starts with a guess. Devices with memory of their own have a law here if they were
+    profiled with these parameters; else the daemon measures them itself. It corrects all laws.
     """
     kinds = _placed_kinds(pipeline)
     if not kinds:
@@ -29,26 +29,32 @@ def with_laws(pipeline: Mapping[str, Any]) -> dict[str, Any]:
     laws = dict(placement.get("laws", {}))
     kept = cached_costs(pipeline)
     profile = kept_device_profile(pipeline).profile
-    threads = [
-        name for name, device in pipeline.get("devices", {}).items() if device["kind"] == CORES
-    ]
+    devices = {
+        name: device
+        for name, device in pipeline.get("devices", {}).items()
+        if device["kind"] == CORES or device["kind"] in OWN_MEMORY
+    }
     origins: dict[str, list[str]] = {}
-    for kind, name in kinds.items():
+    for kind, module_name in kinds.items():
         if kind in laws:
             origins.setdefault("the pipeline", []).append(kind)
             continue
-        module = pipeline["modules"][name]
-        law = _measured(profile, kind, module.get("params", {}), INLINE, kept is not None)
+        module = pipeline["modules"][module_name]
+        params = module.get("params", {})
+        law = _measured(profile, kind, params, (INLINE, {}), kept is not None)
         origin = _told(profile) if law is not None and profile is not None else ""
         if law is None:
-            law = _cost(pipeline, name, kept or load_costs(PRIOR))
+            law = _cost(pipeline, module_name, kept or load_costs(PRIOR))
             origin = "the pipeline's profile of costs" if kept is not None else "built-in costs"
         if law is not None:
             laws[kind] = law
         origins.setdefault(origin if law is not None else "a guess", []).append(kind)
-        on_threads = _measured(profile, kind, module.get("params", {}), CORES, kept is not None)
-        for device in threads if on_threads else ():
-            laws.setdefault(f"{kind}@{device}", on_threads)
+        for name, device in devices.items():
+            place = (str(device["kind"]), device.get("params", {}))
+            must_be_same = kept is not None or device["kind"] in OWN_MEMORY
+            there = _measured(profile, kind, params, place, must_be_same)
+            if there is not None:
+                laws.setdefault(f"{kind}@{name}", there)
     placed = {**placement, "laws": laws}
     if "slowdown" not in placement and profile is not None:
         placed["slowdown"] = _slowdowns(pipeline, profile, kinds)
@@ -92,18 +98,19 @@ def _measured(
     profile: DeviceProfile | None,
     kind: str,
     params: Mapping[str, Any],
-    device_kind: str,
+    device: tuple[str, Mapping[str, Any]],
     must_be_same: bool,
-) -> dict[str, float] | None:
+) -> dict[str, Any] | None:
+    """The law on a device of this kind with these parameters."""
     found = None
     if profile is not None:
-        found = profile.law(kind, params, profile.device_for(device_kind, {}))
+        found = profile.law(kind, params, profile.device_for(*device))
     if found is None or (must_be_same and not found[1]):
         return None
     return found[0].law.as_json()
 
 
-def _cost(pipeline: Mapping[str, Any], name: str, costs: CostsFile) -> dict[str, float] | None:
+def _cost(pipeline: Mapping[str, Any], name: str, costs: CostsFile) -> dict[str, Any] | None:
     alone = {**pipeline, "modules": {name: pipeline["modules"][name]}}
     try:
         law = resolve(alone, costs).modules[name]

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from .devices import CORES, INLINE, OWN_MEMORY, SIMULATED, BatchLaw, DeviceProfile
+from .batch_law import BatchLaw
+from .devices import CORES, INLINE, OWN_MEMORY, SIMULATED, DeviceProfile
 
 # If nothing was measured: the way to a thread and back (src/app/control/placement_loop.cc).
 _WAY = BatchLaw(600.0, 10.0)
@@ -64,11 +65,7 @@ class BatchLaws:
         cost = self._cost_of(module)
         if cost is None or on == INLINE:
             return None if cost is None else AppLaw(cost[0], feed, cost[1])
-        way = replace(
-            cost[0],
-            batch_ns=cost[0].batch_ns + _WAY.batch_ns,
-            pkt_ns=cost[0].pkt_ns + _WAY.pkt_ns,
-        )
+        way = cost[0].plus(_WAY.batch_ns, _WAY.pkt_ns)
         return AppLaw(way, feed, f"{cost[1]}, and the way there")
 
     def _measured(self, module: str, on: str, params: Mapping[str, Any]) -> AppLaw | None:

@@ -15,10 +15,11 @@ from ..base.json_file import read_json
 from ..base.problems import BadInput, Problem
 from ..base.version import __version__
 from ..base.whole_file import write_whole
+from .batch_law import LAW_KEYS, BatchLaw
 from .cache import cache_folder
 from .keys import cpu_name, params_key, pipeline_key
 
-DEVICES_VERSION = 1
+DEVICES_VERSION = 2
 INLINE = "inline"
 CORES = "cores"
 OPENCL = "opencl"
@@ -30,32 +31,6 @@ _SETUPS = "setups"
 # A larger slow-down means that the machine was held up; the placer has the same limit,
 # kMostStretch.
 MOST_FACTOR = 5.0
-_LAW_KEYS = ("batch_ns", "pkt_ns", "byte_ns", "length_ns")
-
-
-@dataclass(frozen=True)
-class BatchLaw:
-    """The same law as in src/base/batch_law.h."""
-
-    batch_ns: float = 0.0
-    pkt_ns: float = 0.0
-    byte_ns: float = 0.0
-    length_ns: float = 0.0
-
-    def at(self, n_pkts: float, pkt_bytes: float) -> float:
-        """The time in ns for a batch of n packets of this length."""
-        per_pkt_ns = self.pkt_ns + self.byte_ns * pkt_bytes
-        return self.batch_ns + self.length_ns * pkt_bytes + per_pkt_ns * n_pkts
-
-    @staticmethod
-    def given(law: Mapping[str, Any]) -> BatchLaw:
-        """Reads a pipeline's law, which omits zeros."""
-        return BatchLaw(*(float(law.get(key, 0)) for key in _LAW_KEYS))
-
-    def as_json(self) -> dict[str, float]:
-        """Keys as in pipelines and files; length_ns only if it is not 0."""
-        law = {key: getattr(self, key) for key in _LAW_KEYS}
-        return law if self.length_ns else {key: law[key] for key in _LAW_KEYS[:3]}
 
 
 @dataclass(frozen=True)
@@ -151,15 +126,16 @@ def _read_profile(document: Any, file: str) -> DeviceProfile:
     if not isinstance(document, Mapping) or "laws" not in document or "devices" not in document:
         raise refuse("this is not a profile of devices")
     if document.get("version") != DEVICES_VERSION:
-        raise refuse(f"its format is {document.get('version')}, this version reads 1", "version")
+        told = f"its format is {document.get('version')}, this version reads {DEVICES_VERSION}"
+        raise refuse(told, "version")
 
     def law_in(row: Mapping[str, Any], key: str) -> BatchLaw:
-        values = [row.get(name) for name in _LAW_KEYS[:3]] + [row.get("length_ns", 0.0)]
+        values = [row.get(name) for name in LAW_KEYS[:3]] + [row.get("length_ns", 0.0)]
         if not all(isinstance(v, (int, float)) and 0 <= v <= 1e9 for v in values):
             raise refuse(
                 "a law has batch_ns, pkt_ns, byte_ns and perhaps length_ns, each 0 to 1e9", key
             )
-        return BatchLaw(*(float(v) for v in values if v is not None))
+        return BatchLaw.given(row)
 
     laws = []
     names = {str(row["name"]) for row in document["devices"] if row["kind"]}

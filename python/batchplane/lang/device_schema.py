@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ..base import limits
 
@@ -66,14 +66,40 @@ class PlacedModel(Strict):
     )
 
 
+Times = list[list[Annotated[float, Field(ge=0, le=1e9, strict=False)]]]
+Ascending = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1, max_length=64)]
+
+
+class LawTableModel(Strict):
+    """Measured times: a list for each size, with a time for each length."""
+
+    batch_pkts: Ascending
+    pkt_bytes: Ascending
+    ns: Times
+    busy_ns: Times | None = Field(
+        default=None, description="time of the device that a batch takes from others"
+    )
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> LawTableModel:
+        for points in (self.batch_pkts, self.pkt_bytes):
+            if points != sorted(set(points)):
+                raise ValueError("sizes and lengths must ascend")
+        for rows in (self.ns, self.busy_ns if self.busy_ns is not None else self.ns):
+            if [len(row) for row in rows] != [len(self.pkt_bytes)] * len(self.batch_pkts):
+                raise ValueError("the table needs a list for each size, a time for each length")
+        return self
+
+
 class LawModel(Strict):
     """What a batch takes: batch_ns + pkt_ns a packet + byte_ns a byte + length_ns for each byte of
-    the packets' length, once a batch."""
+    the packets' length, once a batch; or what a table says."""
 
     batch_ns: Annotated[float, Field(ge=0, le=1e9, strict=False)] = 0.0
     pkt_ns: Annotated[float, Field(ge=0, le=1e9, strict=False)] = 0.0
     byte_ns: Annotated[float, Field(ge=0, le=1e9, strict=False)] = 0.0
     length_ns: Annotated[float, Field(ge=0, le=1e9, strict=False)] = 0.0
+    table: LawTableModel | None = None
 
 
 Watts = Annotated[float, Field(ge=0, le=10_000, strict=False)]

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..base.problems import BadInput, Problem
+from ..costs.batch_law import BatchLaw
 from ..costs.batch_laws import BatchLaws
 from ..costs.costs import CostsFile, resolve
-from ..costs.devices import CORES, INLINE, BatchLaw, DeviceProfile
+from ..costs.devices import CORES, INLINE, DeviceProfile
 from .devices import BUDGET_SHARE, UNPROMISED_NS, DeviceCase, PlacedApp, PlacedDevice
 
 KINDS = ("esp_encrypt", "esp_decrypt", "dpi", "digest", "classify")

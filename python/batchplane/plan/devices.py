@@ -80,7 +80,7 @@ class DeviceCase:
                 times = stretch if device.name == INLINE else 1.0
                 most = min(app.max_batch_pkts, known.max_batch_pkts)
                 laws[device.name] = {
-                    **{key: times * ns for key, ns in known.law.as_json().items()},
+                    **known.law.times(times).as_json(),
                     "max_batch_pkts": most,
                 }
             if laws:

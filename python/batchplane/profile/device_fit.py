@@ -6,11 +6,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..costs.devices import BatchLaw
+from ..costs.batch_law import BatchLaw, BatchTable
 
 _PARTS = 4
 _CHOICES = [s for n in range(1, _PARTS + 1) for s in itertools.combinations(range(_PARTS), n)]
@@ -23,6 +23,7 @@ class Point:
     n_pkts: int
     pkt_bytes: float
     ns: float
+    busy_ns: float = 0.0  # of the device, with several under way; 0: as long as it takes
 
 
 @dataclass(frozen=True)
@@ -62,20 +63,41 @@ def fit_law(points: Sequence[Point]) -> BatchLaw:
     return BatchLaw(*(float(part) for part in best))
 
 
+def with_table(law: BatchLaw, points: Sequence[Point]) -> BatchLaw:
+    """The line, with a table of these points; without one if points are missing in it. More packets
+    never take less time: a reading that says so is replaced by the one before."""
+    sizes = tuple(sorted({p.n_pkts for p in points}))
+    lengths = tuple(sorted({round(p.pkt_bytes) for p in points}))
+    alone = {(p.n_pkts, round(p.pkt_bytes)): p.ns for p in points}
+    busy = {(p.n_pkts, round(p.pkt_bytes)): min(p.ns, p.busy_ns or p.ns) for p in points}
+    if len(points) < 2 or len(alone) != len(sizes) * len(lengths):
+        return law
+
+    def rows(times: dict[tuple[int, int], float]) -> tuple[tuple[float, ...], ...]:
+        columns = [itertools.accumulate([times[n, b] for n in sizes], max) for b in lengths]
+        return tuple(tuple(round(ns, 1) for ns in row) for row in zip(*columns, strict=True))
+
+    table = BatchTable(sizes, lengths, rows(alone), rows(busy) if busy != alone else ())
+    return replace(law, table=table)
+
+
 def fit_and_judge(points: Sequence[Point]) -> Fit:
-    """Fits the batch sizes and lengths of fitted_values(), and judges the law by all others."""
+    """A table of all points, and a line. Both are judged by those that are not of fitted_values():
+    by a table without them."""
     sizes = fitted_values([p.n_pkts for p in points])
     lengths = fitted_values([p.pkt_bytes for p in points])
 
     def is_fitted(point: Point) -> bool:
         return point.n_pkts in sizes and point.pkt_bytes in lengths
 
-    law = fit_law([p for p in points if is_fitted(p)])
+    fitted = [p for p in points if is_fitted(p)]
+    judged = with_table(fit_law(fitted), fitted)
     errors = sorted(
-        abs(law.at(p.n_pkts, p.pkt_bytes) - p.ns) / p.ns
+        abs(judged.at(p.n_pkts, p.pkt_bytes) - p.ns) / p.ns
         for p in points
         if not is_fitted(p) and p.ns > 0
     )
+    law = with_table(replace(judged, table=None), points)
     if not errors:
         return Fit(law)
     return Fit(law, rank(errors, 0.5), rank(errors, 0.95), len(errors))

@@ -19,7 +19,7 @@ from ..costs.devices import CORES, CUDA, DEVICES_VERSION, INLINE, OPENCL
 from ..costs.keys import cpu_name, params_key
 from ..daemon.process import find_program
 from ..lang.load import load_pipeline
-from .device_fit import Point, fit_and_judge
+from .device_fit import Point, fit_and_judge, fit_law
 from .measure import Progress, call_profiler
 
 SETUP = Path(__file__).with_name("devices.yaml")
@@ -222,6 +222,14 @@ def _declared(watts: Mapping[str, float] | None) -> dict[str, Any]:
     return {} if watts is None else {"modelled": dict(watts)}
 
 
+def _point(point: Mapping[str, Any], on: str) -> Point:
+    """A device with memory of its own works on several batches at once: what each takes of it is
+    the time between two ends. Elsewhere that time has the worker's in it."""
+    works_on_several = on not in (INLINE, CORES)
+    busy_ns = float(point["wall_ns"]) if works_on_several else 0.0
+    return Point(point["batch_pkts"], point["pkt_bytes"], point["batch_ns"], busy_ns)
+
+
 def _laws(points: Sequence[Mapping[str, Any]], modules: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows = []
     for module, on in dict.fromkeys((p["module"], p["on"]) for p in points):
@@ -229,15 +237,15 @@ def _laws(points: Sequence[Mapping[str, Any]], modules: Mapping[str, Any]) -> li
         # Packets that a module drops at once say nothing about its cost.
         if any(p["dropped_pkts"] for p in own):
             continue
-        times = [Point(p["batch_pkts"], p["pkt_bytes"], p["batch_ns"]) for p in own]
+        times = [_point(p, on) for p in own]
         fit = fit_and_judge(times)
-        feed = fit_and_judge([Point(p["batch_pkts"], p["pkt_bytes"], p["feed_ns"]) for p in own])
+        feed = fit_law([Point(p["batch_pkts"], p["pkt_bytes"], p["feed_ns"]) for p in own])
         spec = modules[module]
         rows.append(
             {
                 "module": module, "kind": spec["kind"],
                 "params_key": params_key(spec["kind"], spec.get("params", {})), "on": on,
-                **fit.law.as_json(), "feed": feed.law.as_json(),
+                **fit.law.as_json(), "feed": feed.as_json(),
                 "max_batch_pkts": max(point.n_pkts for point in times),
                 "median_error": fit.median_error, "p95_error": fit.p95_error,
                 "left_out": fit.n_left_out,

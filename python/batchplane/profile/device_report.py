@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from ..base.plain_table import plain_table
-from ..costs.devices import INLINE, MOST_FACTOR, BatchLaw
+from ..costs.batch_law import BatchLaw
+from ..costs.devices import INLINE, MOST_FACTOR
 
 _GOOD_ERROR = 0.1
 _MOST_BESIDE = 12

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..base.problems import BadInput, Problem
+from ..costs.batch_law import BatchLaw
 from ..costs.batch_laws import BatchLaws
-from ..costs.devices import COMMAND, INLINE, BatchLaw, kept_device_profile
+from ..costs.devices import COMMAND, INLINE, kept_device_profile
 from ..lang.canonical import Document
 
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/control/placement_loop.h"
+#include "base/batch_law_value.h"
 #include "base/error.h"
 #include "placement/problem_value.h"
 
@@ -49,17 +50,6 @@ PlacementChoice::App app_from(const Value& given, const std::string& where) {
   return app;
 }
 
-placement::Law law_from(const Value& given, const std::string& where) {
-  placement::Law law{.is_there = true};
-  for (const auto& [key, value] : dict_from(given, where)) {
-    const auto part = law_part(key);
-    if (part == nullptr)
-      throw ConfigError("'" + key + "' is no part of a law", where, kLawKeyNames);
-    law.batch.*part = number_from(value, where + "." + key, 0, kMostLawNs);
-  }
-  return law;
-}
-
 std::string word_from(const Value& value, const std::string& where) {
   if (!value.is_string()) throw ConfigError("expected a name", where);
   return value.as_string();
@@ -97,12 +87,6 @@ List slowdown_rows(const std::vector<PlacementChoice::Slowdown>& rows) {
   return list;
 }
 
-Dict law_value(const placement::Law& law) {
-  Dict value;
-  for (const auto& [key, part] : kLawKeys) value[std::string(key)] = law.batch.*part;
-  return value;
-}
-
 }  // namespace
 
 PlacementChoice placement_choice_from(const Value& given) {
@@ -126,7 +110,7 @@ PlacementChoice placement_choice_from(const Value& given) {
       }
     } else if (key == "laws") {
       for (const auto& [kind, law] : dict_from(value, at)) {
-        choice.laws[kind] = law_from(law, at + "." + kind);
+        choice.laws[kind] = {true, batch_law_from(law, at + "." + kind)};
       }
     } else if (key == "slowdown") {
       if (!value.is_list()) throw ConfigError("expected a list", at);
@@ -153,7 +137,7 @@ Value saved_placement(const PlacementChoice& choice) {
     apps[module] = std::move(row);
   }
   Dict laws;
-  for (const auto& [kind, law] : choice.laws) laws[kind] = law_value(law);
+  for (const auto& [kind, law] : choice.laws) laws[kind] = batch_law_value(law.batch);
   Dict saved{{"policy", placement::kPolicyNames[static_cast<size_t>(choice.policy)]},
              {"watt_cap", choice.watt_cap},
              {"period_ns", choice.period_ns},

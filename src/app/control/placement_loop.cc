@@ -11,7 +11,7 @@ namespace batchplane::app {
 namespace {
 
 // Default law of a device, soon replaced by measurements.
-constexpr placement::Law kUnknownLaw{true, {1'000, 300, 0.3}};
+const placement::Law kUnknownLaw{true, {1'000, 300, 0.3}};
 // Share of the tightest SLO on a module's path: the rest is for queues, other modules, and the loop.
 constexpr double kBudgetShare = 0.5;
 constexpr double kUnpromisedNs = 1e6;
@@ -31,18 +31,20 @@ double inline_stretch(const PlacementChoice& choice) {
   return kUsualUtilisation / std::max(0.01, choice.inline_share);
 }
 
-// Without a given or measured law: the worker's law plus the hand-over in both directions (bench_offload).
+// What the pipeline says of the device, else its profile, else what was measured at the start. Without any: the
+// worker's law plus the hand-over in both directions (bench_offload).
 placement::Law law_of(const offload::Stage& stage, const offload::Device& device,
                       const PlacementChoice& choice) {
   constexpr double kHandOverNs = 600;
   constexpr double kHandOverPktNs = 10;
-  if (const BatchLaw* const own = stage.law_on(device); own != nullptr) return {true, *own};
+  const BatchLaw* const own = stage.law_on(device);
+  const bool is_given = device.options().laws.contains(stage.kind());
   const auto measured = choice.laws.find(stage.kind() + "@" + device.options().name);
-  if (measured != choice.laws.end()) return measured->second;
+  if (!is_given && measured != choice.laws.end()) return measured->second;
+  if (own != nullptr) return {true, *own};
   const auto on_worker = choice.laws.find(stage.kind());
   placement::Law law = on_worker == choice.laws.end() ? kUnknownLaw : on_worker->second;
-  law.batch.batch_ns += kHandOverNs;
-  law.batch.pkt_ns += kHandOverPktNs;
+  law.batch = law.batch.plus(kHandOverNs, kHandOverPktNs);
   return law;
 }
 
@@ -273,6 +275,7 @@ placement::Seen PlacementLoop::see(size_t app, double period_s) {
     const double stretch = devices_[d] == nullptr ? inline_stretch(*choice_) : 1;
     seen.batch_pkts[d] = done / jobs;
     seen.batch_ns[d] = stretch * run_ns / jobs;
+    seen.batches_ps[d] = jobs / period_s;
   }
   return seen;
 }

@@ -151,6 +151,13 @@ TEST(PlacementLoop, BeginsWithTheLawOfAThreadThatWasMeasured) {
   };
   EXPECT_TRUE(goes_there({{"batch_ns", 700}, {"pkt_ns", 60}}));
   EXPECT_FALSE(goes_there({{"batch_ns", 1'000'000'000}}));
+  const auto table = [](double ns) {
+    return Dict{{"batch_pkts", List{1, 1024}},
+                {"pkt_bytes", List{60}},
+                {"ns", List{List{ns}, List{100 * ns}}}};
+  };
+  EXPECT_TRUE(goes_there({{"batch_ns", 1'000'000'000}, {"table", table(700)}}));
+  EXPECT_FALSE(goes_there({{"batch_ns", 700}, {"table", table(5'000'000)}}));
 }
 
 // Two digests that run faster on a fast device than on a slow one, unless they slow each other down there.

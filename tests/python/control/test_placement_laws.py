@@ -11,7 +11,7 @@ import pytest
 from batchplane.base.version import __version__
 from batchplane.control.placement import passed_over, with_laws
 from batchplane.costs.cache import keep_costs
-from batchplane.costs.devices import keep_device_profile
+from batchplane.costs.devices import DEVICES_VERSION, keep_device_profile
 from batchplane.costs.file import VERSION
 from batchplane.costs.keys import cpu_name, params_key
 
@@ -49,7 +49,7 @@ def test_without_placement_nothing_is_added() -> None:
 def profile_of(params: dict[str, Any], daemon: str = __version__) -> dict[str, Any]:
     law = {"kind": "ttl", "params_key": params_key("ttl", params), "feed": LAW, **LAW}
     return {
-        "version": 1, "cpu": cpu_name(), "daemon": daemon,
+        "version": DEVICES_VERSION, "cpu": cpu_name(), "daemon": daemon,
         "devices": [{"name": "inline", "kind": "inline"}, {"name": "threads", "kind": "cores"}],
         "laws": [{**law, "on": "inline"}, {**law, "on": "threads", "batch_ns": 900.0}],
     }  # fmt: skip
@@ -68,6 +68,28 @@ def test_a_device_profile_takes_precedence_over_guesses(
     assert laws == {"ttl": LAW, "ttl@cpu": {**LAW, "batch_ns": 900.0}}
     keep_device_profile(profile_of({}, "0.0.0"), None)
     assert set(with_laws(with_devices)["placement"]["laws"]) == {"ttl"}, "of another version"
+
+
+def test_a_device_with_memory_of_its_own_is_known_by_its_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    gpu = {"kind": "cuda", "params": {"device": "H200"}}
+    with_gpu = {**pipeline(), "devices": {"gpu": gpu}}
+    table = {"batch_pkts": [1, 256], "pkt_bytes": [60], "ns": [[900.0], [1800.0]]}
+
+    def measured(params: dict[str, Any]) -> dict[str, Any]:
+        document = profile_of(params)
+        row = {"name": "cuda0", "kind": "cuda", "device": "NVIDIA H200", "number": 0}
+        document["devices"].append(row)
+        document["laws"].append({**document["laws"][0], "on": "cuda0", "table": table})
+        return document
+
+    keep_device_profile(measured({}), None)
+    laws = with_laws(with_gpu)["placement"]["laws"]
+    assert laws["ttl@gpu"]["table"] == table
+    keep_device_profile(measured({"mend_checksum": False}), None)
+    assert "ttl@gpu" not in with_laws(with_gpu)["placement"]["laws"], "the daemon measures it"
 
 
 def pair(on: str, on_other: str, factor: float) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from command_line import run_command
 from rich.console import Console
 
 from batchplane.base.problems import BadInput
+from batchplane.costs.batch_law import BatchLaw
 from batchplane.costs.devices import (
-    BatchLaw,
     device_profile_from,
     device_profile_path,
     keep_device_profile,
@@ -41,6 +41,7 @@ TRUTH = {
     "opencl0": BatchLaw(30_000.0, 20.0, 0.1),
 }
 FEED = BatchLaw(40.0, 12.0, 0.0)
+LINE = {"kind": "dpi", "on": "cores", **FEED.as_json(), "feed": FEED.as_json()}
 FOUND = Found(
     [
         {"name": "inline", "kind": "inline"},
@@ -116,6 +117,7 @@ def test_errors_are_of_points_that_were_left_out() -> None:
     assert fit.n_left_out == len(points) - 6
     assert fit.median_error == pytest.approx(0.2) and fit.p95_error == pytest.approx(0.2)
     assert fit.law.pkt_ns == pytest.approx(30)
+    assert fit.law.at(4, 576) == pytest.approx(1.25 * truth.at(4, 576), abs=0.1), "all are kept"
 
 
 def test_a_measurement_becomes_laws_of_each_module_on_each_device() -> None:
@@ -178,6 +180,7 @@ def test_a_file_comes_back(tmp_path: Path) -> None:
     found = profile.law("dpi", module["params"], "cores")
     assert found is not None and found[1]
     assert found[0].law.pkt_ns == pytest.approx(90)
+    assert found[0].law.at(4, 60) == pytest.approx(TRUTH["cores"].at(4, 60), rel=1e-3)
     assert found[0].params_key == params_key("dpi", module["params"])
     assert not (profile.law("dpi", {"rules": []}, "cores") or (None, True))[1]
     assert profile.device_for("opencl", {"platform": "P", "device": ""}) == "opencl0"
@@ -216,6 +219,7 @@ def test_profiles_of_other_machines_are_refused_in_one_line(tmp_path: Path) -> N
         ({"version": 7}, "its format is 7"),
         ({"laws": [{"kind": "dpi", "on": "gpu"}]}, "there is no device 'gpu'"),
         ({"laws": [{"kind": "dpi", "on": "cores", "batch_ns": -1}]}, "a law has batch_ns"),
+        ({"laws": [{**LINE, "table": {}}]}, "not a whole profile"),
     ],
 )
 def test_mistakes_in_a_file_are_reported(change: dict[str, Any], message: str) -> None:

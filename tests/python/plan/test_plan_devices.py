@@ -14,8 +14,9 @@ from command_line import run_command
 
 from batchplane.base.problems import BadInput
 from batchplane.base.version import __version__
+from batchplane.costs.batch_law import BatchLaw
 from batchplane.costs.costs import PRIOR, load_costs
-from batchplane.costs.devices import BatchLaw, device_profile_from, keep_device_profile
+from batchplane.costs.devices import device_profile_from, keep_device_profile
 from batchplane.native.loader import load_native
 from batchplane.plan.device_case import make_case
 from batchplane.plan.devices import (
@@ -143,7 +144,7 @@ def profile(**more: Any) -> dict[str, Any]:
         {"kind": "digest", "on": "inline", "beside": "dpi", "on_other": "threads", "factor": 1.4}
     ]
     return {
-        "version": 1, "cpu": "Z80", "date": "2026-01-01", "daemon": __version__,
+        "version": 2, "cpu": "Z80", "date": "2026-01-01", "daemon": __version__,
         "devices": [{"name": "inline", "kind": "inline"}, {"name": "threads", "kind": "cores"}],
         "laws": rows, "beside": beside, **more,
     }  # fmt: skip

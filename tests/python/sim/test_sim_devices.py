@@ -71,7 +71,7 @@ def profile(kind: str) -> dict[str, Any]:
     params = params_key("digest", {})
     law = {"batch_ns": 900.0, "pkt_ns": 70.0, "byte_ns": 0.5}
     return {
-        "version": 1, "cpu": cpu_name(), "daemon": __version__, "date": "today",
+        "version": 2, "cpu": cpu_name(), "daemon": __version__, "date": "today",
         "devices": [{"name": "it", "kind": kind}],
         "laws": [{"kind": "digest", "params_key": params, "on": "it", "feed": law, **law}],
     }  # fmt: skip

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from ...costs.devices import BatchLaw
+from ...costs.batch_law import BatchLaw
 from ...placement.plant import standins
 from ...plots.base import COLOURS
 from ..common.case import Case
