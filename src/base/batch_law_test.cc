@@ -63,7 +63,7 @@ TEST(BatchLawTest, ARoundTripKeepsEverything) {
   EXPECT_NE(tabled(), BatchLaw{.batch_ns = 100});
 }
 
-std::string refusal(const Value& given) {
+std::string law_refusal(const Value& given) {
   try {
     (void)batch_law_from(given, kWhere);
   } catch (const ConfigError& error) {
@@ -76,16 +76,16 @@ TEST(BatchLawTest, WhatIsWrongIsSaid) {
   const auto has = [](const std::string& line, const std::string& part) {
     EXPECT_NE(line.find(part), std::string::npos) << line;
   };
-  has(refusal(3), "batch: 20us");
-  has(refusal(Dict{{"packet_ns", 1}}), "'packet_ns' is no part of a law");
-  has(refusal(Dict{{"pkt_ns", -1}}), "pkt_ns");
-  has(refusal(Dict{{"pkt_ns", 2e9}}), "0 to 1000000000");
+  has(law_refusal(3), "batch: 20us");
+  has(law_refusal(Dict{{"packet_ns", 1}}), "'packet_ns' is no part of a law");
+  has(law_refusal(Dict{{"pkt_ns", -1}}), "pkt_ns");
+  has(law_refusal(Dict{{"pkt_ns", 2e9}}), "0 to 1000000000");
   Dict table{{"batch_pkts", List{1, 4}}, {"pkt_bytes", List{64}}, {"ns", List{List{1}, List{2}}}};
-  EXPECT_EQ(refusal(Dict{{"table", table}}), "");
+  EXPECT_EQ(law_refusal(Dict{{"table", table}}), "");
   const auto with = [&](const std::string& key, Value value) {
     Dict changed = table;
     changed[key] = std::move(value);
-    return refusal(Dict{{"table", std::move(changed)}});
+    return law_refusal(Dict{{"table", std::move(changed)}});
   };
   has(with("ns", List{List{1}}), "not whole");
   has(with("ns", List{List{1}, List{2, 3}}), "not whole");

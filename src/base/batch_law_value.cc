@@ -8,12 +8,12 @@
 namespace batchplane {
 namespace {
 
-constexpr int64_t kMostPoint = 1 << 20;  // packets of a batch, or bytes of a packet
-constexpr size_t kMostPoints = 64;
+constexpr int64_t kMostAxisPoint = 1 << 20;  // packets of a batch, or bytes of a packet
+constexpr size_t kMostAxisPoints = 64;
 
 const List& list_from(const Value& value, const std::string& where) {
-  if (!value.is_list() || value.as_list().empty() || value.as_list().size() > kMostPoints)
-    throw ConfigError("expected a list of 1 to " + std::to_string(kMostPoints), where);
+  if (!value.is_list() || value.as_list().empty() || value.as_list().size() > kMostAxisPoints)
+    throw ConfigError("expected a list of 1 to " + std::to_string(kMostAxisPoints), where);
   return value.as_list();
 }
 
@@ -24,12 +24,12 @@ double ns_from(const Value& value, const std::string& where) {
   throw ConfigError("'" + given + "' is no time", where, "give ns from 0 to 1000000000");
 }
 
-std::vector<uint32_t> points_from(const Value& value, const std::string& where) {
+std::vector<uint32_t> axis_from(const Value& value, const std::string& where) {
   std::vector<uint32_t> points;
   int64_t before = 0;
   for (const Value& given : list_from(value, where)) {
     const int64_t point = given.is_int() ? given.as_int() : 0;
-    if (point <= before || point > kMostPoint)
+    if (point <= before || point > kMostAxisPoint)
       throw ConfigError("expected whole numbers that ascend from 1", where);
     points.push_back(static_cast<uint32_t>(point));
     before = point;
@@ -63,8 +63,8 @@ BatchTable table_from(const Value& value, const std::string& where) {
                         "batch_pkts, pkt_bytes, ns or busy_ns");
   }
   BatchTable table;
-  table.batch_pkts = points_from(value["batch_pkts"], where + ".batch_pkts");
-  table.pkt_bytes = points_from(value["pkt_bytes"], where + ".pkt_bytes");
+  table.batch_pkts = axis_from(value["batch_pkts"], where + ".batch_pkts");
+  table.pkt_bytes = axis_from(value["pkt_bytes"], where + ".pkt_bytes");
   table.alone_ns = times_from(value["ns"], table, where + ".ns");
   if (!value["busy_ns"].is_null())
     table.busy_ns = times_from(value["busy_ns"], table, where + ".busy_ns");

@@ -97,12 +97,6 @@ std::vector<ParamSpec> cuda_params() {
   return params;
 }
 
-double number_at(const Value& value, const std::string& where) {
-  if (value.is_int()) return static_cast<double>(value.as_int());
-  if (value.is_double()) return value.as_double();
-  throw ConfigError("expected a number", where);
-}
-
 // {name: law}
 std::map<std::string, BatchLaw> laws_of(const Dict& given, const std::string& where) {
   std::map<std::string, BatchLaw> laws;

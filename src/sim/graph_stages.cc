@@ -20,7 +20,7 @@ void make_stages(GraphBuild& build) {
     bool is_on_worker = false;
     for (const StageSpec::Place& place : spec.places) {
       const bool is_inline = place.device == kInlinePlace;
-      is_on_worker |= is_inline && place.share > 0;
+      is_on_worker |= is_inline && (place.share > 0 || !pipeline.placement.is_null());
       places.push_back({place, is_inline ? nullptr : graph.devices.at(place.device)});
     }
     auto stage = std::make_unique<Stage>(spec, std::move(places), pipeline.engine.batch_pkts);

@@ -164,13 +164,16 @@ void run_queue(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcep
   ctx.clock.ticks += (ctx.loop.ring_pkt + hop_ticks) * n_pkts;
   const uint64_t now_ns = ctx.clock.ticks >> kTicksPerNsLog2;
   exec::Batch<Packet*> batch{pkts, n_pkts, exec::kNeverNs};
+  Stage* const stage = module.queue->stage();
   if (ctx.meter->is_nearly_full(n_pkts)) [[unlikely]]
     ctx.meter->flush(ctx.now_ns);
   for (uint32_t i = 0; i < n_pkts; ++i) {
     Packet* const pkt = pkts[i];
     ctx.meter->record_leg(module.leg, 1, pkt->task_entry_ns);
     pkt->task_entry_ns = std::max(ctx.now_ns, pkt->entry_ns);
-    if (!module.queue->put(module.ring, pkt, now_ns)) {
+    if (stage != nullptr && stage->refuses(module.ring)) {
+      ctx.drop(batch, i, kRefused);
+    } else if (!module.queue->put(module.ring, pkt, now_ns)) {
       ctx.drop(batch, i, module.queue->scheduler() == nullptr ? kQueueFull : kMailboxFull);
     } else if (pkt->trace_id != kUntraced) {
       ctx.recorder->note_arrival(pkt->trace_id, now_ns);
@@ -234,6 +237,8 @@ const std::vector<exec::DropReasonInfo>& drop_reasons() {
        "raise lmax_bytes of the flow"},
       {"egress_shed", "the packet's queue keeps delays short by dropping some",
        "nothing to mend: its sender is to slow down"},
+      {"refused_by_placement", "no device has time for the packet",
+       "add a device, or let the module run on more of them"},
   };
   return kInfos;
 }

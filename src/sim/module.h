@@ -89,6 +89,7 @@ enum Reason : uint16_t {
   kEgressFull,
   kEgressTooLong,
   kEgressShed,
+  kRefused,
   kReasons
 };
 [[nodiscard]] const std::vector<exec::DropReasonInfo>& drop_reasons();

@@ -216,6 +216,8 @@ class Queue {
     for (const QueueRing& ring : rings_) next_ns = std::min(next_ns, ring.next_ns());
     return stage_ == nullptr ? next_ns : stage_->next_ns(next_ns);
   }
+  // That all its rings hold.
+  [[nodiscard]] uint64_t most_pkts() const { return rings_.size() * size_pkts_; }
   [[nodiscard]] uint64_t held_pkts() const {
     uint64_t held = scheduler_ == nullptr ? 0 : scheduler_->held_pkts();
     if (stage_ != nullptr) held += stage_->inside_pkts();

@@ -5,13 +5,17 @@
 
 #include <algorithm>
 
+#include "sim/placing.h"
+
 namespace batchplane::sim {
 
 Simulation::Simulation(const Spec& spec)
     : spec_(spec),
       graph_(build_graph(spec, pool_, recorder_)),
       flows_(static_cast<uint32_t>(graph_->flow_names.size() + graph_->model.legs.all.size())),
-      is_idle_hold_(spec.pipeline.engine.is_idle_hold) {
+      is_idle_hold_(spec.pipeline.engine.is_idle_hold),
+      placement_([this] { return std::make_unique<SimulatedStages>(graph_, spec_); },
+                 [] { return uint64_t{0}; }) {
   // The sources hold the traces.
   for (SourceSpec& source : spec_.sources) source.trace = {};
   for (const FlowSpec& flow : spec.pipeline.flows) slo_ns_.push_back(flow.delay_slo_ns);
@@ -21,6 +25,11 @@ Simulation::Simulation(const Spec& spec)
   set_budgets();
   last_ = cumulative();
   demand_.resize(graph_->model.inputs.size());
+  const Value& placement = spec_.pipeline.placement;
+  std::vector<std::string> declared;
+  for (const DeviceSpec& device : spec_.pipeline.devices) declared.push_back(device.name);
+  placement::Loop::check(placement, SimulatedStages(graph_, spec_), declared);
+  placement_.choose(placement);
 }
 
 // Packets that are already there are no demand of the period that begins.

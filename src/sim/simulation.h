@@ -11,6 +11,7 @@
 
 #include "exec/capture.h"
 #include "exec/flow_book.h"
+#include "placement/loop.h"
 #include "sim/graph.h"
 #include "sim/loop_order.h"
 #include "sim/worker.h"
@@ -71,6 +72,9 @@ class Simulation {
   // Live edits, as in the daemon. All throw ConfigError and change nothing if they are invalid.
   void set_slo(const std::string& flow, uint64_t slo_ns);
   void set_cost(const std::string& module, const CostLaw& cost);
+  // As `batchplane set MODULE device` and `set placement` do.
+  void set_stage(const std::string& module, const Value& args);
+  void edit_placement(const Value& args) { placement_.edit(args); }
   void set_idle_hold(bool is_hold) { is_idle_hold_ = is_hold; }
   [[nodiscard]] bool is_idle_hold() const { return is_idle_hold_; }
   [[nodiscard]] const LoopSpec& loop_costs() const { return spec_.loop; }
@@ -104,6 +108,7 @@ class Simulation {
   static void note_loop(Worker& worker, uint64_t began_ns);
   static void note_idle_loop(Worker& worker);
   static void book_idle_loops(Worker& worker, uint64_t loops);
+  void run_workers(uint64_t until_ns);
   void run_alone(Worker& worker, uint64_t until_ns);
   void run_in_turn(uint64_t until_ns);
   [[nodiscard]] uint64_t idle_loops(Worker& worker, uint64_t until_ns) const;
@@ -149,6 +154,7 @@ class Simulation {
   bool is_idle_hold_ = false;
   bool skips_idle_ = true;
   double percentile_ = 0.95;
+  placement::Loop placement_;
 };
 
 }  // namespace batchplane::sim

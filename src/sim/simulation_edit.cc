@@ -145,6 +145,14 @@ void Simulation::set_cost(const std::string& module, const CostLaw& cost) {
   estimate_work();
 }
 
+void Simulation::set_stage(const std::string& module, const Value& args) {
+  Queue* const queue = graph_->modules[graph_->at(module)]->queue;
+  if (queue == nullptr || queue->stage() == nullptr) {
+    throw ConfigError("'" + module + "' has no device", "device", "give it one in the pipeline");
+  }
+  queue->stage()->set(args);
+}
+
 Source& Simulation::source(const std::string& name) {
   std::vector<std::string> names;
   for (const auto& source : graph_->sources) {

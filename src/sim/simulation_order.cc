@@ -144,7 +144,18 @@ void Simulation::run_alone(Worker& worker, uint64_t until_ns) {
   }
 }
 
+// Placement looks at stages as often as the daemon does.
 void Simulation::run_until(uint64_t until_ns) {
+  constexpr uint64_t kLookNs = 10'000'000;
+  while (placement_.is_on() && now_ns_ < until_ns) {
+    const uint64_t look_ns = (now_ns_ / kLookNs + 1) * kLookNs;
+    run_workers(std::min(look_ns, until_ns));
+    if (now_ns_ == look_ns) placement_.step(now_ns_);
+  }
+  if (!placement_.is_on()) run_workers(until_ns);
+}
+
+void Simulation::run_workers(uint64_t until_ns) {
   if (workers_.size() == 1) {
     run_alone(*workers_.front(), until_ns);
   } else {

@@ -122,10 +122,11 @@ Value Simulation::show(const std::string& what) {
     return telemetry::buffers_value(now, worst);
   }
   if (what == "flows") return telemetry::flows_value(now, graph_->flow_paths);
+  if (what == "placement") return placement_.show();
   if (what == "drops") return telemetry::drops_value(now, drop_reasons());
   if (what == "graph") return telemetry::graph_value(now, graph_->facts());
   throw ConfigError("there is nothing called '" + what + "' to show", "what",
-                    "runtime, buffers, flows, drops, graph, generators, tables");
+                    "runtime, buffers, flows, drops, graph, generators, tables, placement");
 }
 
 // Modules on devices, as the daemon shows them among its tables.

@@ -14,6 +14,8 @@
 
 namespace batchplane::sim {
 
+inline constexpr double kMostAgeNs = 1e15;
+
 inline double number(const Value& from, const std::string& key, double fallback,
                      const std::string& where, double most = 1e18) {
   const Value& value = from[key];
@@ -30,6 +32,14 @@ inline uint64_t whole(const Value& from, const std::string& key, uint64_t fallba
                       const std::string& where) {
   return static_cast<uint64_t>(
       number(from, key, static_cast<double>(fallback), where, 9007199254740992.0));
+}
+
+inline uint32_t at_least_one(const Value& from, const std::string& key, uint32_t fallback,
+                             const std::string& where, double most) {
+  const uint64_t n = whole(from, key, fallback, where);
+  if (n >= 1 && static_cast<double>(n) <= most) return static_cast<uint32_t>(n);
+  throw ConfigError("'" + key + "' is " + std::to_string(n), where,
+                    "give a number from 1 to " + std::to_string(static_cast<int64_t>(most)));
 }
 
 inline bool flag(const Value& from, const std::string& key, bool fallback) {

@@ -13,17 +13,8 @@ namespace {
 
 constexpr double kMostJobPkts = 16'384;
 constexpr double kMostDepth = 64;
-constexpr double kMostAgeNs = 1e15;
 constexpr size_t kMostPlaces = 7;  // six devices, and inline
 constexpr int64_t kStageQueuePkts = 4096;
-
-uint32_t at_least_one(const Value& from, const std::string& key, uint32_t fallback,
-                      const std::string& where, double most) {
-  const uint64_t n = whole(from, key, fallback, where);
-  if (n >= 1 && static_cast<double>(n) <= most) return static_cast<uint32_t>(n);
-  throw ConfigError("'" + key + "' is " + std::to_string(n), where,
-                    "give a number from 1 to " + std::to_string(static_cast<int64_t>(most)));
-}
 
 std::vector<std::string> names_in(const Value& on, const std::string& where) {
   std::vector<std::string> names;
@@ -53,7 +44,7 @@ void read_shares(const Value& shares, const std::string& where, StageSpec& stage
   if (sum <= 0) throw ConfigError("no place has a share", where, "give one of them 1");
 }
 
-// Every place that gets batches needs a law.
+// Every place that may get batches needs a law.
 void read_places(const Value& given, const ModuleSpec& module, const PipelineSpec& pipeline,
                  StageSpec& stage) {
   const std::string where = "simulation.stages." + module.name;
@@ -66,12 +57,13 @@ void read_places(const Value& given, const ModuleSpec& module, const PipelineSpe
     stage.places.push_back({.device = name, .law = {}});
   }
   read_shares(given["shares"], where + ".shares", stage);
+  const bool is_placed = !pipeline.placement.is_null();  // any place may get batches
   for (StageSpec::Place& place : stage.places) {
     const Value& law = given["laws"][place.device];
     const std::string of_law = where + ".laws." + place.device;
     if (!law.is_null()) {
       place.law = batch_law_from(law, of_law);
-    } else if (place.share > 0 && place.device != kInlinePlace) {
+    } else if ((place.share > 0 || is_placed) && place.device != kInlinePlace) {
       throw ConfigError(
           "nobody says what batches of '" + module.name + "' take on '" + place.device + "'",
           of_law, "{batch_ns: 20000, pkt_ns: 10, byte_ns: 0.1}");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/queue.h"
+#include "sim/spec_fields.h"
 
 namespace batchplane::sim {
 namespace {
@@ -26,6 +27,58 @@ Stage::Stage(const StageSpec& spec, std::vector<Place> places, uint32_t engine_b
   for (const Place& place : places_) {
     threads_.push_back(place.device == nullptr ? 0 : place.device->attach());
   }
+  for (size_t p = 0; p < places_.size(); ++p) placing_.share[p] = places_[p].spec.share;
+  placing_.batch_pkts.fill(spec_.batch_pkts);
+  placing_.age_limit_ns = spec_.age_limit_ns;
+}
+
+void Stage::place(const placement::Placing& placing) {
+  placing_ = placing;
+  for (uint32_t& batch_pkts : placing_.batch_pkts)
+    batch_pkts = std::clamp(batch_pkts, 1U, spec_.max_batch_pkts);
+}
+
+void Stage::set(const Value& args) {
+  const std::string where = "device";
+  refuse_other_keys(args, {"on", "batch_pkts", "age_limit_ns"}, "key of a device", where);
+  placement::Placing next = placing_;
+  if (!args["on"].is_null()) {
+    std::vector<std::string> names;
+    for (const Place& place : places_) names.push_back(place.spec.device);
+    const std::string& wanted = args["on"].as_string();
+    const auto chosen = std::ranges::find(names, wanted);
+    if (chosen == names.end()) refuse_name("device", wanted, names, where + ".on");
+    next.share.fill(0);
+    next.share[static_cast<size_t>(chosen - names.begin())] = 1;
+  }
+  if (!args["batch_pkts"].is_null()) {
+    next.batch_pkts.fill(
+        at_least_one(args, "batch_pkts", spec_.batch_pkts, where, spec_.max_batch_pkts));
+  }
+  next.age_limit_ns = static_cast<uint64_t>(
+      number(args, "age_limit_ns", static_cast<double>(next.age_limit_ns), where, kMostAgeNs));
+  place(next);
+}
+
+// Drops one packet in so many, however they are batched.
+bool Stage::refuses(uint32_t ring) {
+  if (placing_.refused <= 0) return false;
+  if (refused_due_.size() <= ring) refused_due_.resize(ring + 1, 0);
+  double& due = refused_due_[ring];
+  due += placing_.refused;
+  if (due < 1) return false;
+  due -= 1;
+  ++refused_pkts_;
+  return true;
+}
+
+placement::StageCounts Stage::counts() const {
+  placement::StageCounts counts;
+  counts.offered_pkts = given_pkts_ + refused_pkts_;
+  counts.pkts = pkts_;
+  counts.bytes = bytes_;
+  std::ranges::copy(done_, counts.done.begin());
+  return counts;
 }
 
 uint32_t Stage::poll(Queue& queue, Context& ctx, Packet** pkts, uint32_t max) {
@@ -43,6 +96,8 @@ uint32_t Stage::poll(Queue& queue, Context& ctx, Packet** pkts, uint32_t max) {
 }
 
 bool Stage::gather(Queue& queue, uint64_t now_ns) {
+  if (!std::exchange(has_forming_place_, true) || placing_.share[forming_place_] <= 0)
+    forming_place_ = next_place();
   Packet* pkts[exec::kMaxBatchPkts];
   uint32_t taken = 0;
   while (forming_.size() < most_pkts() && taken < kGatherPkts) {
@@ -67,9 +122,9 @@ bool Stage::gather(Queue& queue, uint64_t now_ns) {
 uint8_t Stage::cause_to_submit(uint64_t now_ns, bool has_come) const {
   const auto as = [](exec::Cause cause) { return static_cast<uint8_t>(cause); };
   if (forming_.empty() || !has_room_under_way()) return exec::kNoCause;
-  if (forming_.size() >= spec_.batch_pkts) return as(exec::Cause::kFull);
+  if (forming_.size() >= wanted_pkts()) return as(exec::Cause::kFull);
   if (is_draining_) return as(exec::Cause::kChange);
-  if (now_ns - std::min(now_ns, forming_since_ns_) >= spec_.age_limit_ns)
+  if (now_ns - std::min(now_ns, forming_since_ns_) >= placing_.age_limit_ns)
     return as(exec::Cause::kAge);
   // Nothing is under way and nothing more has come: waiting would gain nothing.
   if (!spec_.is_idle_hold && !has_come && under_way_.empty()) return as(exec::Cause::kIdle);
@@ -81,18 +136,21 @@ uint64_t Stage::next_ns(uint64_t ring_ns) const {
   uint64_t next_ns = under_way_.empty() ? exec::kNeverNs : under_way_.front().due_ns;
   if (forming_.size() < most_pkts()) next_ns = carried_.empty() ? std::min(next_ns, ring_ns) : 0;
   if (forming_.empty() || !has_room_under_way()) return next_ns;
-  const bool is_due = forming_.size() >= spec_.batch_pkts || is_draining_ ||
+  const bool is_due = forming_.size() >= wanted_pkts() || is_draining_ ||
                       (!spec_.is_idle_hold && under_way_.empty());
-  return is_due ? 0 : std::min(next_ns, forming_since_ns_ + spec_.age_limit_ns);
+  return is_due ? 0 : std::min(next_ns, forming_since_ns_ + placing_.age_limit_ns);
 }
 
 void Stage::submit(uint64_t now_ns, uint8_t cause) {
-  Job job{.pkts = std::exchange(forming_, {}), .place = next_place(), .submitted_ns = now_ns};
+  Job job{.pkts = std::exchange(forming_, {}), .place = forming_place_, .submitted_ns = now_ns};
   forming_since_ns_ = exec::kNeverNs;
+  has_forming_place_ = false;
   const auto n_pkts = static_cast<uint32_t>(job.pkts.size());
   const Place& place = places_[job.place];
-  pass_[job.place] = std::max(pass_[job.place], virtual_pass_) + n_pkts / place.spec.share;
+  pass_[job.place] = std::max(pass_[job.place], virtual_pass_) +
+                     n_pkts / std::max(1e-3, placing_.share[job.place]);
   job.due_ns = now_ns;
+  bytes_ += uint64_t{n_pkts} * job.pkts.front()->size_bytes;
   if (place.device != nullptr) {
     double n_bytes = 0;
     for (const Packet* pkt : job.pkts) n_bytes += pkt->size_bytes;
@@ -111,7 +169,7 @@ uint32_t Stage::next_place() {
   uint32_t next = 0;
   double least = -1;
   for (uint32_t p = 0; p < places_.size(); ++p) {
-    if (places_[p].spec.share <= 0) continue;
+    if (placing_.share[p] <= 0) continue;
     const double pass = std::max(pass_[p], virtual_pass_);
     if (least >= 0 && pass >= least) continue;
     least = pass;
@@ -134,6 +192,7 @@ uint32_t Stage::give_out(Context& ctx, Packet** pkts, uint32_t max) {
   std::copy_n(&job.pkts[job.n_given], n, pkts);
   job.n_given += n;
   inside_pkts_ -= n;
+  given_pkts_ += n;
   if (job.n_given == job.pkts.size()) finish(now_of(ctx));
   return n;
 }
@@ -141,7 +200,7 @@ uint32_t Stage::give_out(Context& ctx, Packet** pkts, uint32_t max) {
 void Stage::finish(uint64_t now_ns) {
   const Job& job = under_way_.front();
   job_ns_ += now_ns - job.submitted_ns;
-  Done& done = done_[job.place];
+  placement::StageCounts::Done& done = done_[job.place];
   done.jobs += 1;
   done.pkts += job.pkts.size();
   done.run_ns += job.run_ns;
@@ -153,10 +212,10 @@ Dict Stage::show(uint64_t now_ns, uint64_t queue_held_pkts, uint64_t lost_pkts) 
   size_t main = 0;
   for (size_t p = 0; p < places_.size(); ++p) {
     const auto& [spec, device] = places_[p];
-    if (spec.share > places_[main].spec.share) main = p;
+    if (placing_.share[p] > placing_.share[main]) main = p;
     Dict row = device == nullptr ? Dict{{"name", spec.device}} : device->show(now_ns);
-    row["share"] = spec.share;
-    row["batch_pkts"] = spec_.batch_pkts;
+    row["share"] = placing_.share[p];
+    row["batch_pkts"] = placing_.batch_pkts[p];
     row["done_pkts"] = done_[p].pkts;
     row["mean_run_ns"] = static_cast<double>(done_[p].run_ns) /
                          static_cast<double>(std::max<uint64_t>(1, done_[p].jobs));
@@ -172,9 +231,9 @@ Dict Stage::show(uint64_t now_ns, uint64_t queue_held_pkts, uint64_t lost_pkts) 
     return static_cast<double>(sum) / static_cast<double>(std::max<uint64_t>(1, n_jobs));
   };
   return Dict{{"on", places_[main].spec.device},
-              {"batch_pkts", spec_.batch_pkts},
-              {"age_limit_ns", spec_.age_limit_ns},
-              {"refused_share", 0.0},
+              {"batch_pkts", placing_.batch_pkts[main]},
+              {"age_limit_ns", placing_.age_limit_ns},
+              {"refused_share", placing_.refused},
               {"depth", spec_.depth},
               {"held_pkts", queue_held_pkts + inside_pkts_},
               {"lost_pkts", lost_pkts},

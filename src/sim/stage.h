@@ -13,6 +13,7 @@
 #include "base/batch_law.h"
 #include "base/value.h"
 #include "exec/node.h"
+#include "placement/world.h"
 #include "sim/device.h"
 #include "sim/module.h"
 
@@ -55,6 +56,15 @@ class Stage {
   // Packets taken from the rings and not yet returned.
   [[nodiscard]] uint64_t inside_pkts() const { return inside_pkts_; }
   [[nodiscard]] uint32_t max_inside_pkts() const { return (spec_.depth + 1) * most_pkts(); }
+  // From the next batch on. Batches are cut to max_batch_pkts.
+  void place(const placement::Placing& placing);
+  [[nodiscard]] const placement::Placing& placing() const { return placing_; }
+  // As `batchplane set MODULE device` does: on, batch_pkts, age_limit_ns. Throws ConfigError.
+  void set(const Value& args);
+  // Without what its rings hold and have lost.
+  [[nodiscard]] placement::StageCounts counts() const;
+  // Whether the next packet for this ring is dropped, because no device has time for it.
+  bool refuses(uint32_t ring);
   // At the end: batches no longer wait to fill.
   void drain() { is_draining_ = true; }
   // Packets from rings that no longer exist: they go before everything still to be taken in.
@@ -79,15 +89,10 @@ class Stage {
     uint64_t due_ns = 0;
     uint64_t run_ns = 0;
   };
-  struct Done {
-    uint64_t jobs = 0;
-    uint64_t pkts = 0;
-    uint64_t run_ns = 0;
-  };
-
+  [[nodiscard]] uint32_t wanted_pkts() const { return placing_.batch_pkts[forming_place_]; }
   // Packets already there need not wait for the next batch, up to one engine batch.
   [[nodiscard]] uint32_t most_pkts() const {
-    return std::max(spec_.batch_pkts, std::min(engine_batch_pkts_, spec_.max_batch_pkts));
+    return std::max(wanted_pkts(), std::min(engine_batch_pkts_, spec_.max_batch_pkts));
   }
   [[nodiscard]] bool has_room_under_way() const {
     return under_way_.size() < spec_.depth || is_draining_;
@@ -107,7 +112,11 @@ class Stage {
   bool is_draining_ = false;
 
   std::deque<Packet*> carried_;
+  placement::Placing placing_;
+  std::vector<double> refused_due_;  // by ring
   std::vector<Packet*> forming_;
+  bool has_forming_place_ = false;
+  uint32_t forming_place_ = 0;
   uint64_t forming_since_ns_ = exec::kNeverNs;  // earliest task entry in the forming batch
   std::deque<Job> under_way_;                   // oldest first
   // Packets given to each place over its share: the smallest is next.
@@ -119,7 +128,10 @@ class Stage {
   uint64_t pkts_ = 0;
   uint64_t inline_pkts_ = 0;
   uint64_t job_ns_ = 0;
-  std::vector<Done> done_;  // by place
+  uint64_t bytes_ = 0;
+  uint64_t given_pkts_ = 0;
+  uint64_t refused_pkts_ = 0;
+  std::vector<placement::StageCounts::Done> done_;  // by place
 };
 
 }  // namespace batchplane::sim

@@ -68,4 +68,59 @@ TEST(StageAndSimulator, HandOverTheSameBatchesAtTheSameTimes) {
   }
 }
 
+// Plans for two devices that change at any time: the same batches go to the same places.
+TEST(StageAndSimulator, FollowPlansAlike) {
+  Rng rng(22);
+  for (uint32_t run = 0; run < 40; ++run) {
+    const BatchLaw laws[2] = {{.batch_ns = 1.0 * rng.below(9'000), .pkt_ns = 20},
+                              {.batch_ns = 1.0 * rng.below(9'000), .pkt_ns = 40}};
+    sim::StageSpec spec = sim::stage_on("gpu", laws[0], 1 + rng.below(64));
+    spec.places.push_back({"other", laws[1], 0});
+    spec.max_batch_pkts = 200;
+    spec.depth = 1 + rng.below(4);
+    DeviceSpec other = simulated_with(0, laws[1]);
+    other.name = "other";
+    Rig engine(pipeline({{"on", List{"gpu", "other"}},
+                         {"batch_pkts", spec.batch_pkts},
+                         {"max_batch_pkts", spec.max_batch_pkts},
+                         {"depth", spec.depth},
+                         {"size_pkts", 32'768},
+                         {"age_limit_ns", spec.age_limit_ns}},
+                        {simulated_with(0, laws[0]), other}),
+               0);
+    sim::StageRig simulated_stage(spec, {sim::make_device(), sim::make_device()});
+    for (uint32_t step = 0; step < 400; ++step) {
+      if (rng.below(20) == 0) {
+        const double share = rng.below(5) / 4.0;
+        Placing placing;
+        placement::Placing same;
+        placing.share = {share, 1 - share};
+        placing.batch_pkts = {1 + rng.below(250), 1 + rng.below(250)};
+        placing.age_limit_ns = rng.below(30'000);
+        std::copy_n(placing.share.begin(), 2, same.share.begin());
+        std::copy_n(placing.batch_pkts.begin(), 2, same.batch_pkts.begin());
+        same.age_limit_ns = placing.age_limit_ns;
+        engine.stage().place(placing);
+        simulated_stage.stage().place(same);
+      }
+      world.limit_pkts += rng.below(4) == 0 ? rng.below(100) : 0;
+      const uint64_t made_before = world.n_made;
+      engine.loop(1, 1 + rng.below(3'000));
+      simulated_stage.put(static_cast<uint32_t>(world.n_made - made_before), engine.now_ns);
+      (void)simulated_stage.poll(engine.now_ns);
+      const Value real = engine.stats();
+      const Dict shown = simulated_stage.show();
+      ASSERT_EQ(real["jobs"], shown.at("jobs")) << "run " << run << ", step " << step;
+      ASSERT_EQ(real["on"], shown.at("on"));
+      const placement::StageCounts counts = simulated_stage.stage().counts();
+      for (uint32_t p = 0; p < 2; ++p) {
+        ASSERT_EQ(engine.stage().counts().done[p].pkts, counts.done[p].pkts);
+        ASSERT_EQ(engine.stage().counts().done[p].run_ns, counts.done[p].run_ns);
+      }
+    }
+    EXPECT_GT(world.n_made, 1000U);
+    EXPECT_TRUE(world.was_in_order);
+  }
+}
+
 }  // namespace batchplane::offload::stage_test

@@ -5,8 +5,8 @@ summarises it."""
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -110,21 +110,29 @@ class BatchLaw:
 
     def times(self, factor: float) -> BatchLaw:
         """The law of a device that is slower by this factor."""
-        line = (factor * getattr(self, key) for key in LAW_KEYS)
-        return BatchLaw(*line, self.table and self.table.mapped(factor))
+        law = BatchLaw.of_line(factor * getattr(self, key) for key in LAW_KEYS)
+        return law if self.table is None else replace(law, table=self.table.mapped(factor))
 
     def plus(self, batch_ns: float, pkt_ns: float) -> BatchLaw:
         """With this much more for each batch and each packet."""
-        table = self.table and self.table.mapped(1.0, batch_ns, pkt_ns)
-        line = (self.batch_ns + batch_ns, self.pkt_ns + pkt_ns, self.byte_ns, self.length_ns)
-        return BatchLaw(*line, table)
+        law = replace(self, batch_ns=self.batch_ns + batch_ns, pkt_ns=self.pkt_ns + pkt_ns)
+        if self.table is None:
+            return law
+        return replace(law, table=self.table.mapped(1.0, batch_ns, pkt_ns))
+
+    @staticmethod
+    def of_line(parts: Iterable[float]) -> BatchLaw:
+        """Parts in the order of LAW_KEYS; fewer will do."""
+        batch_ns, pkt_ns, byte_ns, length_ns = (*parts, 0.0, 0.0, 0.0, 0.0)[: len(LAW_KEYS)]
+        return BatchLaw(batch_ns, pkt_ns, byte_ns, length_ns)
 
     @staticmethod
     def given(law: Mapping[str, Any]) -> BatchLaw:
         """Reads a pipeline's law, which omits zeros. Raises ValueError for a table that is not
         whole."""
         table = BatchTable.given(law["table"]) if law.get("table") is not None else None
-        return BatchLaw(*(float(law.get(key, 0)) for key in LAW_KEYS), table)
+        line = BatchLaw.of_line(float(law.get(key, 0)) for key in LAW_KEYS)
+        return replace(line, table=table)
 
     def as_json(self) -> dict[str, Any]:
         """Keys as in pipelines and files; length_ns and table only if there is one."""

@@ -156,6 +156,13 @@ class PySimulation {
     if (changes.has("stall_ns")) {
       for (const auto& [worker, ns] : changes["stall_ns"].as_dict()) edit_stall(worker, ns);
     }
+    if (changes.has("devices")) {
+      for (const auto& [module, args] : changes["devices"].as_dict())
+        simulation_.set_stage(module, args);
+    }
+    if (changes.has("placement")) {
+      for (const Value& edit : changes["placement"].as_list()) simulation_.edit_placement(edit);
+    }
     if (changes.has("idle")) simulation_.set_idle_hold(changes["idle"].as_string() == "hold");
   }
 

@@ -60,7 +60,7 @@ def fit_law(points: Sequence[Point]) -> BatchLaw:
         if found.min() >= 0 and error < least:
             best, least = np.zeros(_PARTS), error
             best[list(parts)] = found / scale[list(parts)]
-    return BatchLaw(*(float(part) for part in best))
+    return BatchLaw.of_line(float(part) for part in best)
 
 
 def with_table(law: BatchLaw, points: Sequence[Point]) -> BatchLaw:

@@ -35,6 +35,11 @@ def edits_of_sets(sets: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
             edit["idle"] = change["mode"]
         elif what == "generator":
             _generator(edit.setdefault("generators", {}).setdefault(change["name"], {}), change)
+        elif what == "device":
+            given = {key: value for key, value in change.items() if key not in ("what", "module")}
+            edit.setdefault("devices", {}).setdefault(change["module"], {}).update(given)
+        elif what == "placement":
+            edit.setdefault("placement", []).append(change)
         else:
             raise BadInput(
                 Problem(
@@ -69,7 +74,9 @@ def edits_of_action(action: Action, spec: dict[str, Any]) -> tuple[list[dict[str
         edits.append({"costs": costs})
     if action.stall_ns:
         edits.append({"stall_ns": dict(action.stall_ns)})
-    if action.table is not None:
+    if action.table is not None and action.table.verb == "device":
+        edits.append({"devices": {action.table.module: dict(action.table.args)}})
+    elif action.table is not None:
         warnings.append(
             f"{action.where}: {action.text}: simulated packets use no tables, so they keep "
             "their routes"

@@ -59,14 +59,12 @@ def stages_of(
     kept = kept_device_profile(pipeline)
     passed_over = kept.warning()
     warnings = [] if passed_over is None else [passed_over.line()]
-    if pipeline.get("placement"):
-        warnings.append("placement is not simulated: modules stay on the first device of each")
 
     def cost_of(name: str) -> tuple[BatchLaw, str] | None:
         if name not in costs:
             return None
         keys = ("cost_per_batch_ns", "cost_per_pkt_ns")
-        return BatchLaw(*(float(costs[name].get(key, 0)) for key in keys)), "costs"
+        return BatchLaw.of_line(float(costs[name].get(key, 0)) for key in keys), "costs"
 
     known = BatchLaws(pipeline, kept.profile, cost_of, are_own_costs)
     devices = pipeline.get("devices", {})
@@ -81,7 +79,7 @@ def stages_of(
             law = known.of(name, str(devices[on]["kind"]), devices[on].get("params", {}))
             if law is not None:
                 laws[on] = law.law.as_json()
-            if on == places[0]:
+            if on == places[0] or pipeline.get("placement"):
                 problems += [] if law is not None else [_unknown(document, name, on)]
                 origins |= {} if law is None else {f"{on} ({law.origin})": None}
         stages[name] = {"laws": laws}

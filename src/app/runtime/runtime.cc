@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // runtime.cc - reports of a running pipeline, and its end.
 #include "app/runtime/runtime.h"
+#include "app/control/placed_stages.h"
 
 #include <unistd.h>
 
@@ -22,7 +23,8 @@ constexpr std::chrono::microseconds kTraceEndPoll(200);
 Runtime::Runtime(Parts parts)
     : parts_(std::move(parts)),
       control_(*parts_.engine),
-      placement_(*parts_.engine),
+      placement_([this] { return std::make_unique<PlacedStages>(parts_.engine->graph()); },
+                 [] { return TscClock::instance().now_ns(); }),
       started_ns_(TscClock::instance().now_ns()) {
   if (!parts_.has_control_thread) return;
   control_thread_ =

@@ -9,12 +9,12 @@
 
 #include "app/control/control_loop.h"
 #include "app/control/control_thread.h"
-#include "app/control/placement_loop.h"
 #include "app/plan/core_plan.h"
 #include "app/runtime/generator_set.h"
 #include "app/runtime/snapshot_cache.h"
 #include "app/wire/lanes.h"
 #include "core/engine/engine.h"
+#include "placement/loop.h"
 
 namespace batchplane::app {
 
@@ -111,7 +111,7 @@ class Runtime {
   std::mutex on_step_mutex_;
   std::function<void()> on_step_;  // guarded by on_step_mutex_
   ControlLoop control_;
-  PlacementLoop placement_;
+  placement::Loop placement_;
   std::unique_ptr<ControlThread> control_thread_;    // takes locks_.engine
   std::unique_ptr<ControlThread> placement_thread_;  // likewise; none until placement is on
   uint64_t started_ns_;

@@ -2,6 +2,7 @@
 // runtime_apply.cc - checks a pipeline, and swaps it in for the running one.
 #include <algorithm>
 
+#include "app/control/placed_stages.h"
 #include "app/plan/environment_build.h"
 #include "app/plan/memory_plan.h"
 #include "app/runtime/runtime.h"
@@ -86,7 +87,7 @@ Value check_pipeline(const PipelineSpec& spec, const PipelineSpec* running_spec,
            auto graph = build_graph(spec, std::move(env));
            plan = plan_value(*graph, pool_pkts_for(*graph), data_bytes);
            check_controller(spec, *graph);
-           PlacementLoop::check(spec.placement, *graph);
+           placement::Loop::check(spec.placement, PlacedStages(*graph), declared_devices(*graph));
            if (built != nullptr) *built = std::move(graph);
          }));
   return plan;

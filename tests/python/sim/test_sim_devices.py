@@ -164,8 +164,83 @@ def test_the_command_shows_what_devices_did(
     assert re.search(r"^dpi +gpu +100% +256 +150 us ", told.out, re.MULTILINE), told.out
     assert re.search(r"^gpu +simulated +up +\d+% +\d+ +\d+ ", told.out, re.MULTILINE), told.out
     assert re.search(r"^cpu +cores +up +\d+% +\d+ +\d+ ", told.out, re.MULTILINE), told.out
-    assert "placement is not simulated" in told.err
+    assert "placement" not in told.err
     assert "on their worker" not in told.err
+
+
+def placed(inline_share: float, **more: Any) -> Simulation:
+    """Inline or on the card, as placement decides; the card takes 5 us a batch."""
+    placement = {"policy": "latency", "inline_share": inline_share}
+    on = pipeline("inline", "card", placement=placement, device={"max_batch_pkts": 1024}, **more)
+    return Simulation(on, costs=COSTS)
+
+
+def _scenario(folder: Path, event: str) -> Path:
+    path = folder / "scenario.yaml"
+    path.write_text(f"events:\n  - {event}\n")
+    return path
+
+
+def stage_of(sim: Simulation) -> Any:
+    return sim.show("tables")[0]["stage"]
+
+
+@pytest.mark.parametrize(("inline_share", "on"), [(0.9, "inline"), (0.0001, "card")])
+def test_placement_decides_as_in_the_daemon(inline_share: float, on: str) -> None:
+    sim = placed(inline_share)
+    assert sim.show("placement")["is_on"] and "plan" not in sim.show("placement")
+    result = sim.run("500ms", is_drained=True)
+    shown = sim.show("placement")
+    assert set(shown["plan"]["hash"]) == {on}
+    assert shown["steps"] >= 3 and shown["apps"]["hash"]["demand_pps"] == pytest.approx(
+        1.1e6, rel=0.02
+    )
+    assert stage_of(sim)["on"] == on
+    assert result.report["balance"]["is_exact"]
+    assert result.flows.loc["f"]["delay_p99_ns"] < 1e6
+
+
+def test_what_no_device_has_time_for_is_refused() -> None:
+    slow = {"card": {"kind": "simulated", "params": {"laws": {"digest": {"pkt_ns": 4000.0}}}}}
+    sim = placed(0.0001, devices=slow)
+    result = sim.run("1s", is_drained=True)
+    drops = {row["reason"]: row["pkts"] for row in sim.show("drops") if row["pkts"]}
+    assert stage_of(sim)["refused_share"] == pytest.approx(0.8, abs=0.1)
+    assert drops["refused_by_placement"] > 500_000
+    balance = result.report["balance"]
+    assert balance["is_exact"] and balance["held_pkts"] == 0
+
+
+def test_devices_and_policies_change_while_traffic_flows(tmp_path: Path) -> None:
+    sim = Simulation(pipeline("card", "thread", device={"max_batch_pkts": 64}), costs=COSTS)
+    sim.run("5ms")
+    assert stage_of(sim)["on"] == "card"
+    scenario = Simulation(
+        pipeline("card", "thread"), costs=COSTS,
+        scenario=_scenario(tmp_path, "{at: 2ms, table: hash, verb: device, args: {on: thread, batch_pkts: 7}}"),
+    )  # fmt: skip
+    scenario.run("5ms")
+    assert stage_of(scenario)["on"] == "thread" and stage_of(scenario)["batch_pkts"] == 7
+    assert stage_of(scenario)["devices"][1]["done_pkts"] > 2000 and not scenario.warnings
+    wrong = Simulation(
+        pipeline("card"), costs=COSTS,
+        scenario=_scenario(tmp_path, "{at: 2ms, table: hash, verb: device, args: {on: cart}}"),
+    )  # fmt: skip
+    wrong.run("5ms")
+    assert "did you mean 'card'" in wrong.warnings[0]
+    sim = placed(0.9)
+    sim.run("300ms")
+    sim.set("placement.policy=power")
+    sim.run("50ms")
+    shown = sim.show("placement")
+    assert shown["choice"]["policy"] == "power"
+    assert shown["reason"] == "policy", "at once, not at the end of the period"
+
+
+def test_a_place_that_placement_may_choose_needs_a_law() -> None:
+    on = pipeline("inline", "bare", placement={"policy": "power"})
+    with pytest.raises(BadInput, match="take on 'bare'"):
+        Simulation(on, costs=COSTS)
 
 
 def test_a_plan_says_that_it_knows_no_devices(

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// placement_loop_test.cc - the placer in a whole engine on virtual time: plans reach stages, and events are
+// placed_stages_test.cc - the placer in a whole engine on virtual time: plans reach stages, and events are
 // handled.
-#include "app/control/placement_loop.h"
+#include "app/control/placed_stages.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 
 #include "placement/choosers.h"
+#include "placement/loop.h"
 #include "placement/random_problems.h"
 #include "spec/stages.h"
 
 namespace batchplane::app {
-namespace placement_loop_test {
+namespace placed_stages_test {
 
 // Digests on a device that is slow to start a batch, or on the worker. 32 packets arrive every `step_ns`.
 PipelineSpec pipeline(const Dict& faults = {}) {
@@ -52,7 +53,8 @@ struct Rig {
     auto pool = std::make_unique<PacketPool>("placement_test" + std::to_string(next++), n_pkts);
     engine = std::make_unique<Engine>(std::move(graph), std::move(pool), quiescence);
     engine->workers()[0]->use_virtual_clock(&now_ns);
-    loop = std::make_unique<PlacementLoop>(*engine);
+    loop = std::make_unique<placement::Loop>(
+        [this] { return std::make_unique<PlacedStages>(engine->graph()); }, [] { return 0; });
     loop->choose(spec.placement);
   }
   void run(uint64_t ms) {
@@ -71,10 +73,10 @@ struct Rig {
   uint64_t now_ns = 1'000'000'000;
   std::shared_ptr<Quiescence> quiescence = std::make_shared<Quiescence>();
   std::unique_ptr<Engine> engine;
-  std::unique_ptr<PlacementLoop> loop;
+  std::unique_ptr<placement::Loop> loop;
 };
 
-TEST(PlacementLoop, PutsPlansIntoForce) {
+TEST(PlacedStages, PutsPlansIntoForce) {
   Rig rig(pipeline());
   rig.run(250);
   EXPECT_EQ(rig.on(), "inline");  // the device takes 20 us to start
@@ -85,7 +87,7 @@ TEST(PlacementLoop, PutsPlansIntoForce) {
   EXPECT_GT(rig.stage()["age_limit_ns"].as_int(), 0);
 }
 
-TEST(PlacementLoop, ObeysAPolicyAtOnce) {
+TEST(PlacedStages, ObeysAPolicyAtOnce) {
   Rig rig(pipeline());
   rig.run(210);
   rig.loop->edit(Dict{{"what", "placement"}, {"policy", "throughput"}});
@@ -97,7 +99,7 @@ TEST(PlacementLoop, ObeysAPolicyAtOnce) {
   EXPECT_EQ(rig.loop->show()["apps"]["d"]["policy"].as_string(), "power");
 }
 
-TEST(PlacementLoop, LeavesADeviceThatIsGone) {
+TEST(PlacedStages, LeavesADeviceThatIsGone) {
   PipelineSpec spec = pipeline({{"fail_after_jobs", 40}});
   Dict placement = spec.placement.as_dict();
   placement["inline_share"] = 0.0001;  // the worker has no time for it
@@ -111,7 +113,7 @@ TEST(PlacementLoop, LeavesADeviceThatIsGone) {
   EXPECT_TRUE(rig.engine->snapshot(true).balance.is_exact());
 }
 
-TEST(PlacementLoop, TakesEditsOfWhatItDecidesBy) {
+TEST(PlacedStages, TakesEditsOfWhatItDecidesBy) {
   Rig rig(pipeline());
   rig.run(250);
   ASSERT_EQ(rig.on(), "inline");
@@ -124,7 +126,7 @@ TEST(PlacementLoop, TakesEditsOfWhatItDecidesBy) {
 }
 
 // After an apply, before the end of the new graph's first period.
-TEST(PlacementLoop, HasNoPlanToShowBeforeItsFirstDecision) {
+TEST(PlacedStages, HasNoPlanToShowBeforeItsFirstDecision) {
   Rig rig(pipeline());
   rig.run(250);
   EXPECT_TRUE(rig.loop->show().has("plan"));
@@ -136,7 +138,7 @@ TEST(PlacementLoop, HasNoPlanToShowBeforeItsFirstDecision) {
 }
 
 // The thread draws no power, so only its own law can keep packets away from it.
-TEST(PlacementLoop, BeginsWithTheLawOfAThreadThatWasMeasured) {
+TEST(PlacedStages, BeginsWithTheLawOfAThreadThatWasMeasured) {
   const auto goes_there = [](const Dict& law) {
     PipelineSpec spec = pipeline();
     spec.devices = {{"cpu", "cores", {{"threads", 1}}}};
@@ -196,7 +198,7 @@ struct First {
   Rig rig;
 };
 
-TEST(PlacementLoop, KeepsApartWhatWasMeasuredToSlowEachOther) {
+TEST(PlacedStages, KeepsApartWhatWasMeasuredToSlowEachOther) {
   const First with(1.5);
   const First without(1);
   placement::Problem truth = without.problem();
@@ -223,7 +225,7 @@ TEST(PlacementLoop, KeepsApartWhatWasMeasuredToSlowEachOther) {
   EXPECT_LT(delay_sum_ns(with), 0.9 * delay_sum_ns(without));
 }
 
-TEST(PlacementLoop, BeginsAnewWhereAnApplyBringsOtherSlowdowns) {
+TEST(PlacedStages, BeginsAnewWhereAnApplyBringsOtherSlowdowns) {
   First first(1.5);
   first.rig.loop->choose(two_digests(2).placement);
   EXPECT_EQ(std::ranges::max(first.problem().slowdown), 2);
@@ -231,7 +233,7 @@ TEST(PlacementLoop, BeginsAnewWhereAnApplyBringsOtherSlowdowns) {
   EXPECT_EQ(std::ranges::max(first.problem().slowdown), 2);
 }
 
-TEST(PlacementLoop, SavesWhatItWasTold) {
+TEST(PlacedStages, SavesWhatItWasTold) {
   Rig rig(pipeline());
   rig.loop->edit(Dict{{"what", "placement"}, {"watt_cap", 30}});
   rig.loop->edit(Dict{{"what", "placement"}, {"module", "d"}, {"budget_ns", 100'000}});
@@ -247,10 +249,10 @@ TEST(PlacementLoop, SavesWhatItWasTold) {
   EXPECT_EQ(rig.loop->show()["choice"]["laws_origin"].as_string(), "a test");
   EXPECT_EQ(saved["watt_cap"].as_double(), 30);
   EXPECT_EQ(saved["apps"]["d"]["budget_ns"].as_int(), 100'000);
-  EXPECT_EQ(saved_placement(placement_choice_from(saved)), saved);
+  EXPECT_EQ(placement::choice_value(placement::choice_from(saved)), saved);
 }
 
-TEST(PlacementLoop, RefusesWhatCannotBe) {
+TEST(PlacedStages, RefusesWhatCannotBe) {
   Rig rig(pipeline());
   const auto refusal = [](const std::function<void()>& act) {
     try {
@@ -270,13 +272,14 @@ TEST(PlacementLoop, RefusesWhatCannotBe) {
   EXPECT_NE(edit({{"watt_cap", -1}}).find("expected a number"), std::string::npos);
   EXPECT_EQ(rig.loop->show()["choice"]["watt_cap"].as_double(), 0);
   const Value none = Dict{{"apps", Dict{{"dd", Dict{}}}}};
-  const std::string line = refusal([&] { PlacementLoop::check(none, rig.engine->graph()); });
-  EXPECT_NE(line.find("placement.apps.dd: 'dd' has no device"), std::string::npos) << line;
-  const auto slowed = [&](Dict row) {
-    return refusal([&] {
-      PlacementLoop::check(Dict{{"slowdown", List{std::move(row)}}}, rig.engine->graph());
-    });
+  const auto check = [&](const Value& given) {
+    const Graph& graph = rig.engine->graph();
+    return refusal(
+        [&] { placement::Loop::check(given, PlacedStages(graph), declared_devices(graph)); });
   };
+  const std::string line = check(none);
+  EXPECT_NE(line.find("placement.apps.dd: 'dd' has no device"), std::string::npos) << line;
+  const auto slowed = [&](Dict row) { return check(Dict{{"slowdown", List{std::move(row)}}}); };
   const std::string on_none = slowed({{"on", "inline"}, {"on_other", "gqu"}});
   EXPECT_NE(on_none.find("placement.slowdown: there is no device 'gqu'"), std::string::npos);
   EXPECT_NE(slowed({{"factor", 0.5}}).find("slowdown[0].factor: expected a number from 1 to 100"),
@@ -286,5 +289,5 @@ TEST(PlacementLoop, RefusesWhatCannotBe) {
   EXPECT_NE(edit({{"policy", "power"}}).find("nobody places"), std::string::npos);
 }
 
-}  // namespace placement_loop_test
+}  // namespace placed_stages_test
 }  // namespace batchplane::app

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// placement_choice.cc - reads the placement part of pipelines and edits.
+#include "placement/choice.h"
+
 #include <algorithm>
 
-#include "app/control/placement_loop.h"
 #include "base/batch_law_value.h"
 #include "base/error.h"
 #include "placement/problem_value.h"
 
-namespace batchplane::app {
+namespace batchplane::placement {
 namespace {
 
 constexpr double kMostWatts = 1e6;
@@ -24,8 +24,8 @@ double number_from(const Value& value, const std::string& where, double least, d
   return number;
 }
 
-placement::Policy policy_from(const Value& value, const std::string& where) {
-  return placement::policy_from(value.is_string() ? value.as_string() : "", where);
+Policy policy_of(const Value& value, const std::string& where) {
+  return policy_from(value.is_string() ? value.as_string() : "", where);
 }
 
 const Dict& dict_from(const Value& value, const std::string& where) {
@@ -33,12 +33,12 @@ const Dict& dict_from(const Value& value, const std::string& where) {
   return value.as_dict();
 }
 
-PlacementChoice::App app_from(const Value& given, const std::string& where) {
-  PlacementChoice::App app;
+Choice::App app_from(const Value& given, const std::string& where) {
+  Choice::App app;
   for (const auto& [key, value] : dict_from(given, where)) {
     const std::string at = where + "." + key;
     if (key == "policy") {
-      app.policy = policy_from(value, at);
+      app.policy = policy_of(value, at);
     } else if (key == "budget_ns") {
       app.budget_ns = number_from(value, at, 1, 1e12);
     } else if (key == "value") {
@@ -55,8 +55,8 @@ std::string word_from(const Value& value, const std::string& where) {
   return value.as_string();
 }
 
-PlacementChoice::Slowdown slowdown_row_from(const Value& given, const std::string& where) {
-  PlacementChoice::Slowdown row;
+Choice::Slowdown slowdown_row_from(const Value& given, const std::string& where) {
+  Choice::Slowdown row;
   for (const auto& [key, value] : dict_from(given, where)) {
     const std::string at = where + "." + key;
     std::string* const name = key == "kind"       ? &row.kind
@@ -75,9 +75,9 @@ PlacementChoice::Slowdown slowdown_row_from(const Value& given, const std::strin
   return row;
 }
 
-List slowdown_rows(const std::vector<PlacementChoice::Slowdown>& rows) {
+List slowdown_rows(const std::vector<Choice::Slowdown>& rows) {
   List list;
-  for (const PlacementChoice::Slowdown& row : rows) {
+  for (const Choice::Slowdown& row : rows) {
     list.emplace_back(Dict{{"kind", row.kind},
                            {"on", row.on},
                            {"beside", row.beside},
@@ -89,13 +89,13 @@ List slowdown_rows(const std::vector<PlacementChoice::Slowdown>& rows) {
 
 }  // namespace
 
-PlacementChoice placement_choice_from(const Value& given) {
-  PlacementChoice choice;
+Choice choice_from(const Value& given) {
+  Choice choice;
   const std::string where = "placement";
   for (const auto& [key, value] : dict_from(given, where)) {
     const std::string at = where + "." + key;
     if (key == "policy") {
-      choice.policy = policy_from(value, at);
+      choice.policy = policy_of(value, at);
     } else if (key == "watt_cap") {
       choice.watt_cap = number_from(value, at, 0, kMostWatts);
     } else if (key == "period_ns") {
@@ -128,17 +128,17 @@ PlacementChoice placement_choice_from(const Value& given) {
   return choice;
 }
 
-Value saved_placement(const PlacementChoice& choice) {
+Value choice_value(const Choice& choice) {
   Dict apps;
   for (const auto& [module, app] : choice.apps) {
     Dict row{{"value", app.value}};
-    if (app.policy) row["policy"] = placement::kPolicyNames[static_cast<size_t>(*app.policy)];
+    if (app.policy) row["policy"] = kPolicyNames[static_cast<size_t>(*app.policy)];
     if (app.budget_ns > 0) row["budget_ns"] = static_cast<uint64_t>(app.budget_ns);
     apps[module] = std::move(row);
   }
   Dict laws;
   for (const auto& [kind, law] : choice.laws) laws[kind] = batch_law_value(law.batch);
-  Dict saved{{"policy", placement::kPolicyNames[static_cast<size_t>(choice.policy)]},
+  Dict saved{{"policy", kPolicyNames[static_cast<size_t>(choice.policy)]},
              {"watt_cap", choice.watt_cap},
              {"period_ns", choice.period_ns},
              {"inline_share", choice.inline_share},
@@ -150,16 +150,36 @@ Value saved_placement(const PlacementChoice& choice) {
   return saved;
 }
 
-std::vector<double> slowdown_of(const PlacementChoice& choice, const placement::Problem& problem,
+Choice edited_choice(const Choice& choice, const Value& edit) {
+  Dict given = dict_from(edit, "placement");
+  given.erase("what");
+  const Value module = given.contains("module") ? given["module"] : Value();
+  given.erase("module");
+  if (!module.is_string()) {
+    Dict whole = choice_value(choice).as_dict();
+    for (const auto& [key, value] : given) whole[key] = value;
+    return choice_from(whole);
+  }
+  Choice next = choice;
+  const Dict apps{{module.as_string(), given}};
+  const Choice::App app = choice_from(Dict{{"apps", apps}}).apps.at(module.as_string());
+  Choice::App& own = next.apps[module.as_string()];
+  if (app.policy) own.policy = app.policy;
+  if (app.budget_ns > 0) own.budget_ns = app.budget_ns;
+  if (given.contains("value")) own.value = app.value;
+  return next;
+}
+
+std::vector<double> slowdown_of(const Choice& choice, const Problem& problem,
                                 const std::vector<std::string>& kinds) {
   if (choice.slowdown.empty()) return {};
   const size_t n_slots = problem.apps.size() * problem.devices.size();
   std::vector<double> factors(n_slots * n_slots, 1);
   const auto device = [&](const std::string& name) {
-    return static_cast<size_t>(std::ranges::find(problem.devices, name, &placement::Device::name) -
+    return static_cast<size_t>(std::ranges::find(problem.devices, name, &Device::name) -
                                problem.devices.begin());
   };
-  for (const PlacementChoice::Slowdown& row : choice.slowdown) {
+  for (const Choice::Slowdown& row : choice.slowdown) {
     const size_t d = device(row.on);
     const size_t e = device(row.on_other);
     if (d == problem.devices.size() || e == problem.devices.size()) continue;
@@ -173,4 +193,4 @@ std::vector<double> slowdown_of(const PlacementChoice& choice, const placement::
   return factors;
 }
 
-}  // namespace batchplane::app
+}  // namespace batchplane::placement
