@@ -26,6 +26,14 @@ function(bp_ptx kernel header)
       set(BP_PTX_FAILED TRUE PARENT_SCOPE)
     endif()
   endif()
+  # How many work items a group has, 64 where none of them share an input: for as many as there may be at most, the
+  # driver's compiler saves registers, and one load waits for the one before it.
+  file(STRINGS ${CMAKE_SOURCE_DIR}/${kernel} items REGEX "^#define LANES [0-9]+")
+  string(REGEX REPLACE "^#define LANES ([0-9]+).*" "\\1" items "${items}")
+  if(NOT items)
+    set(items 64)
+  endif()
+  string(REPLACE "\n)\n{" "\n)\n.maxntid ${items}, 1, 1\n.minnctapersm 1\n{" text "${text}")
   file(WRITE ${to} "R\"ptx(${text})ptx\"\n")
 endfunction()
 

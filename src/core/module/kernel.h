@@ -56,10 +56,11 @@ class Kernel {
   [[nodiscard]] virtual KernelSource source() const = 0;
   [[nodiscard]] virtual const char* entry() const = 0;
   [[nodiscard]] virtual uint32_t result_bytes() const = 0;  // a multiple of 8
-  // Work items that compute one input. 1: work item i computes input i, and there may be more of them than n.
-  // More: there are n groups of this many, and group g computes input g, so its work items can share `__local`
-  // memory and meet at a `barrier`. All of them must reach it, whatever the input is.
+  // Work items of a group. 1: work item i computes input i, and there may be more of them than n. More: they can
+  // share `__local` memory and meet at a `barrier`, which all of them must reach, whatever the inputs are.
   [[nodiscard]] virtual uint32_t lanes() const { return 1; }
+  // Inputs of such a group: group g computes those from g * group_inputs() on, as many as there are below n.
+  [[nodiscard]] virtual uint32_t group_inputs() const { return 1; }
 
   // The part of the packet that goes to the device.
   [[nodiscard]] virtual Input input_of(Packet& pkt) const noexcept = 0;

@@ -91,7 +91,9 @@ class Classify final : public Module, public Kernel {
   [[nodiscard]] KernelSource source() const override { return kClassifySource; }
   [[nodiscard]] const char* entry() const override { return "classify"; }
   [[nodiscard]] uint32_t result_bytes() const override { return sizeof(inspect::Choice); }
-  [[nodiscard]] uint32_t lanes() const override { return 64; }  // as in classify.cl
+  // As in classify.cl.
+  [[nodiscard]] uint32_t lanes() const override { return 128; }
+  [[nodiscard]] uint32_t group_inputs() const override { return 8; }
   [[nodiscard]] Input input_of(Packet& pkt) const noexcept override {
     const inspect::Text text = text_of(pkt);
     return {text.data, text.len_bytes};

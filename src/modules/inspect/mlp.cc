@@ -106,7 +106,8 @@ uint32_t Mlp::n_scratch_floats() const { return 2 * kPackets * widest_; }
 
 std::vector<uint32_t> Mlp::words() const {
   std::vector<uint32_t> words{static_cast<uint32_t>(layers_.size()),
-                              std::bit_cast<uint32_t>(kByteScale)};
+                              std::bit_cast<uint32_t>(kByteScale),
+                              (widest_ + kDeviceVector - 1) / kDeviceVector};
   for (const Layer& layer : layers_)
     words.insert(words.end(), {layer.n_inputs, layer.n_outputs, layer.n_padded});
   words.resize((words.size() + kDeviceVector - 1) / kDeviceVector * kDeviceVector);

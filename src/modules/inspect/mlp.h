@@ -39,9 +39,9 @@ class Mlp {
   // n_scratch_floats() elements.
   void classify(const Text* texts, uint32_t n, float* scratch, Choice* choices) const noexcept;
 
-  // For a device (classify.cl): the number of layers and the scale factor for bytes; for each layer
-  // its inputs, outputs and padded outputs; nothing up to the next multiple of 16 bytes; then each
-  // layer's biases and weights.
+  // For a device (classify.cl): the number of layers, the scale factor for bytes and a quarter of
+  // the widest layer's values; for each layer its inputs, outputs and padded outputs; nothing up to
+  // the next multiple of 16 bytes; then each layer's biases and weights.
   [[nodiscard]] std::vector<uint32_t> words() const;
 
  private:

@@ -167,7 +167,7 @@ bool CudaKernel::begin(uint32_t slot) noexcept {
   cu::Address words = 0;
   if (s.table_number != 0) words = static_cast<const GpuTable&>(*s.table).words.get();
   void* arguments[] = {&of.at[kBytes], &of.at[kPlaces], &n, &of.at[kResults], &words};
-  const auto n_groups = static_cast<uint32_t>(items_of(n) / group_);
+  const auto n_groups = static_cast<uint32_t>(groups_of(n));
   if (failed(device_->use(), "the driver is gone")) return false;
   const bool is_whole =
       (!of.is_copied || bring(slot, of)) &&

@@ -286,11 +286,13 @@ TEST(Cuda, KernelsAreThereAsPtx) {
     if (ptx.empty()) GTEST_SKIP() << "this build has no clang";
     EXPECT_NE(ptx.find(std::string(".entry ") + kernel.entry() + "("), std::string::npos);
     EXPECT_EQ(ptx.find("bar.sync") != std::string::npos, kernel.lanes() > 1) << kernel.entry();
+    const std::string n_items = std::to_string(kernel.lanes() > 1 ? kernel.lanes() : 64);
+    EXPECT_NE(ptx.find(".maxntid " + n_items + ", 1, 1"), std::string::npos) << kernel.entry();
   }
 }
 
-// A packet is a group of the kernel's lanes.
-TEST(Cuda, SharesAPacketAmongAGroup) {
+// A group has the kernel's lanes, and takes as many packets as it says.
+TEST(Cuda, SharesPacketsAmongGroups) {
   static uint32_t n_groups;
   static uint32_t n_items;
   const Fake fake;
@@ -301,17 +303,22 @@ TEST(Cuda, SharesAPacketAmongAGroup) {
     return 0;
   };
   cu::use_api(&api);
-  Environment env;
-  const auto module = made("dpi", {}, env);
-  Kernel& kernel = *module->kernel();
-  if (*kernel.source().ptx == '\0') GTEST_SKIP() << "this build has no clang";
   const auto device = std::make_shared<const CudaDevice>(CudaChoice{}, "devices.gpu");
-  const auto on_device = device->make_kernel(kernel, 64, nullptr, "devices.gpu");
   const Bytes text(100, 1);
-  for (uint32_t i = 0; i < 33; ++i) ASSERT_TRUE(on_device->add(0, text));
-  EXPECT_TRUE(on_device->launch(0));
-  EXPECT_EQ(n_groups, 33U);
-  EXPECT_EQ(n_items, kernel.lanes());
+  for (const auto& [kind, params] : std::initializer_list<std::pair<std::string, Dict>>{
+           {"dpi", {}}, {"classify", {{"random", List{4, 2}}}}}) {
+    Environment env;
+    const auto module = made(kind, params, env);
+    Kernel& kernel = *module->kernel();
+    if (*kernel.source().ptx == '\0') GTEST_SKIP() << "this build has no clang";
+    const auto on_device = device->make_kernel(kernel, 64, nullptr, "devices.gpu");
+    const uint32_t n_inputs = kernel.group_inputs();
+    EXPECT_EQ(n_inputs > 1, kind == "classify");
+    for (uint32_t i = 0; i < 4 * n_inputs + 1; ++i) ASSERT_TRUE(on_device->add(0, text));
+    EXPECT_TRUE(on_device->launch(0));
+    EXPECT_EQ(n_groups, 5U);
+    EXPECT_EQ(n_items, kernel.lanes());
+  }
 }
 
 }  // namespace cuda_test

@@ -29,6 +29,7 @@ DeviceKernel::DeviceKernel(Kernel& kernel, uint32_t max_pkts, const Quiescence* 
       result_bytes_(kernel.result_bytes()),
       rewrites_(kernel.rewriting() != nullptr),
       lanes_(kernel.lanes()),
+      group_inputs_(kernel.group_inputs()),
       tables_(std::make_unique<std::shared_ptr<Table>>(std::make_shared<Table>()),
               std::make_unique<std::shared_ptr<Table>>(), quiescence) {}
 

@@ -123,9 +123,10 @@ class DeviceKernel {
   [[nodiscard]] const Table& current_table() const { return *tables_.current(); }
   // Finds the launches that have ended.
   [[nodiscard]] Table& current_table() { return *tables_.current(); }
-  // Work items of a launch of n packets, rounded up to whole groups.
-  [[nodiscard]] size_t items_of(uint32_t n) const {
-    return (size_t{n} * lanes_ + group_ - 1) / group_ * group_;
+  // Groups of a launch of n packets; the last may have fewer.
+  [[nodiscard]] size_t groups_of(uint32_t n) const {
+    const size_t n_inputs = lanes_ > 1 ? group_inputs_ : group_;
+    return (n + n_inputs - 1) / n_inputs;
   }
 
   // Whether it can fetch what is lent to it.
@@ -136,6 +137,7 @@ class DeviceKernel {
   const uint32_t result_bytes_;
   const bool rewrites_;
   const uint32_t lanes_;
+  const uint32_t group_inputs_;
   size_t group_ = 1;  // work items per group: lanes_ if that is more than one
   std::array<Slot, kSlots> slots_;
 

@@ -191,7 +191,7 @@ bool OpenClKernel::begin(uint32_t slot) noexcept {
                         : api.clEnqueueWriteBuffer(queue_.get(), to.own[b].get(), cl::kFalse, 0,
                                                    n_bytes, from, 0, nullptr, nullptr);
   };
-  const size_t n_items = items_of(s.n);
+  const size_t n_items = groups_of(s.n) * group_;
   cl::EventId done = nullptr;
   if (failed(write(kBytes, s.bytes, s.n_bytes), "a batch cannot be copied there") ||
       failed(write(kPlaces, s.places, s.n * sizeof(Place)), "a batch cannot be copied there") ||

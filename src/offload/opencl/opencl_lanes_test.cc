@@ -19,7 +19,7 @@ using namespace opencl_modules_test;  // NOLINT(google-build-using-namespace)
 
 constexpr uint32_t kMostPkts = 4096;
 constexpr uint32_t kLanes = 32;       // as in dpi.cl
-constexpr uint32_t kLeastChunk = 64;  // as in dpi.cl
+constexpr uint32_t kLeastChunk = 32;  // as in dpi.cl
 
 // A module's kernel on a device, given inputs as they are.
 struct OnDevice {
@@ -113,16 +113,17 @@ TEST_F(OpenClLanes, TextsOfAllLengths) {
   }
 }
 
-// Fewer outputs than a group has work items, more than it computes at once, and as many as there may be.
+// Fewer outputs than a group has work items, more than it computes at once, and as many as there may be; layers that
+// leave local memory for fewer texts than a group has, and batches that fill no group, one and more.
 TEST_F(OpenClLanes, LayersOfAllWidths) {
   Rng rng(47);
   std::vector<Bytes> texts(33);
-  for (const List& widths :
-       {List{5, 3}, List{300, 1000}, List{64, 1025, 7, 256, 257, 15, 16, 17, 4},
-        List{8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24},
-        List{4096, 40, 4096, 1}, List{3, 4096}}) {
+  for (const List& widths : {List{5, 3}, List{300, 1000}, List{700, 1300}, List{1800, 5},
+                             List{64, 1025, 7, 256, 257, 15, 16, 17, 4},
+                             List{8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24},
+                             List{4096, 40, 4096, 1}, List{3, 4096}}) {
     OnDevice classify(*device, "classify", {{"random", widths}});
-    for (const uint32_t n : {1U, 2U, 33U}) {
+    for (const uint32_t n : {1U, 2U, 7U, 8U, 33U}) {
       texts.resize(n);
       for (Bytes& text : texts) {
         text.resize(rng.below(5000));
