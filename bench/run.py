@@ -46,6 +46,7 @@ BENCHMARKS = [
     Benchmark("mac_check", "seeing whether frames are for the interface", 100, 5),
     Benchmark("buffering", "fractional buffers", 100, 25),
     Benchmark("esp", "IPsec tunnels over the cryptography alone", 20, 15, "gcm, 64"),
+    Benchmark("rte_ipsec", "IPsec tunnels beside DPDK's", 5, 60, "gcm, 64 B"),
     Benchmark("offload", "batches to a thread on another core and back", 10, 10, "batches of 256"),
     Benchmark(
         "placement", "one decision about devices, and how good it is", 20, 2, "2 applications"

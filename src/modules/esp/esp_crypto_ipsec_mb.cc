@@ -52,6 +52,9 @@ struct alignas(64) KeySchedule {
   };
 
   [[nodiscard]] uint32_t aad_bytes() const { return has_esn ? 12 : 8; }
+  [[nodiscard]] bool has_algorithms_of(const KeySchedule& other) const {
+    return hash == other.hash && cipher_key_bytes == other.cipher_key_bytes;
+  }
 };
 
 void KeyScheduleDeleter::operator()(KeySchedule* keys) const {
@@ -67,6 +70,7 @@ std::span<const uint8_t> gcm_key_of(const KeySchedule& keys) {
 struct Crypto::Library {
   IpsecMbManager manager;
   alignas(64) gcm_context_data gcm_context = {};
+  IMB_JOB jobs[IMB_MAX_BURST_SIZE] = {};
 
   // Processes GCM packets one by one and all others as jobs; stores the latter in `queued` and
   // returns their number.
@@ -205,7 +209,23 @@ void copy_icv(uint8_t* to, const uint8_t* from, const KeySchedule& keys) {
   std::memcpy(to + kShortIcvBytes, from + kShortIcvBytes, kMaxIcvBytes - kShortIcvBytes);
 }
 
-// Packets of multi-buffer ciphers; returns when all are done.
+// CBC packets whose algorithms are the same, in a pass for the cipher and one for the hash: each fills its lanes, and
+// no job waits in the library's queues in between.
+void run_passes(IMB_MGR* manager, IMB_JOB* jobs, Work* const* works, uint32_t n,
+                IMB_CIPHER_DIRECTION direction) {
+  const KeySchedule& kind = *works[0]->keys;
+  const auto cipher = [&] {
+    return IMB_SUBMIT_CIPHER_BURST_NOCHECK(manager, jobs, n, IMB_CIPHER_CBC, direction,
+                                           static_cast<IMB_KEY_SIZE_BYTES>(kind.cipher_key_bytes));
+  };
+  const auto hash = [&] { return IMB_SUBMIT_HASH_BURST_NOCHECK(manager, jobs, n, kind.hash); };
+  for (uint32_t i = 0; i < n; ++i) fill(jobs[i], *works[i], *works[i]->keys, direction);
+  const bool is_done =
+      direction == IMB_DIR_ENCRYPT ? cipher() == n && hash() == n : hash() == n && cipher() == n;
+  for (uint32_t i = 0; i < n; ++i) works[i]->is_done = is_done;
+}
+
+// ChaCha20 packets; returns when all are done.
 void run_jobs(IMB_MGR* manager, Work* const* works, uint32_t n, IMB_CIPHER_DIRECTION direction) {
   run_ipsec_mb_jobs(
       manager, n,
@@ -268,7 +288,20 @@ uint32_t Crypto::Library::run(Work* works, uint32_t n, Work** queued) noexcept {
     gcm(&keys.gcm, &gcm_context, body, body, work.body_bytes, work.nonce, work.aad,
         keys.aad_bytes(), kIsEncrypt ? icv_of(work) : work.tag, keys.icv_bytes);
   }
-  if (n_queued != 0) run_jobs(manager.get(), queued, n_queued, kDirection);
+  Work** const end = queued + n_queued;
+  for (Work** at = queued; at != end;) {
+    const KeySchedule& kind = *(*at)->keys;
+    Work** const next =
+        std::partition(at, std::min(at + IMB_MAX_BURST_SIZE, end),
+                       [&](const Work* work) { return work->keys->has_algorithms_of(kind); });
+    const auto n_alike = static_cast<uint32_t>(next - at);
+    if (kind.cipher == Cipher::kCbc) {
+      run_passes(manager.get(), jobs, at, n_alike, kDirection);
+    } else {
+      run_jobs(manager.get(), at, n_alike, kDirection);
+    }
+    at = next;
+  }
   return n_queued;
 }
 
