@@ -279,6 +279,7 @@ std::unique_ptr<Graph> build_graph(const Spec& spec, PacketPool& pool, Recorder&
   make_modules(build);
   make_edges(build);
   set_roles(build);
+  make_pacing(build);
   make_stages(build);
   set_costs(build);
   find_tasks(build);

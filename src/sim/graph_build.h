@@ -26,6 +26,10 @@ struct GraphBuild {
 // graph_routes.cc: sets the gate of each traffic flow at each module. Checks that it has one at
 // every module it reaches, and that it can leave.
 void set_routes(GraphBuild& build);
+// graph_numbers.cc: what `pace` and `early_drop` need.
+void make_pacing(GraphBuild& build);
+// graph_numbers.cc: sets the number of each traffic flow at schedulers, `pace` and `early_drop`.
+void set_flow_numbers(GraphBuild& build);
 // graph_flows.cc: turns declared paths into gates.
 void resolve_flows(GraphBuild& build);
 // graph_stages.cc: makes the devices, and the stages of queues whose modules have a device.

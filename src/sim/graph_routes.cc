@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // graph_routes.cc - the path of each traffic flow, checked by walking it before anything runs.
 #include <algorithm>
-#include <charconv>
 #include <deque>
 #include <set>
 #include <utility>
@@ -123,28 +122,6 @@ uint16_t default_gate(const Graph& graph, uint32_t module) {
   return only;
 }
 
-// At a scheduler a route gives the flow's number there instead of a gate; 0 when there is none.
-void set_scheduled_flows(GraphBuild& build) {
-  Graph& graph = build.graph;
-  for (const auto& module : graph.modules) {
-    if (module->kind != kSchedulerKind || module->ring != 0) continue;
-    std::vector<uint32_t> flows(build.n_traffic_flows, 0);
-    for (size_t s = 0; s < graph.sources.size(); ++s) {
-      for (size_t f = 0; f < build.spec.routes[s].size(); ++f) {
-        const auto it = build.spec.routes[s][f].find(module->name);
-        if (it == build.spec.routes[s][f].end()) continue;
-        const auto [end, error] =
-            std::from_chars(it->second.data(), it->second.data() + it->second.size(),
-                            flows[graph.sources[s]->first_flow() + f]);
-        if (error == std::errc() && *end == 0) continue;
-        throw ConfigError("'" + it->second + "' is no flow of '" + module->name + "'",
-                          "simulation.routes." + build.spec.sources[s].name, "give its number");
-      }
-    }
-    module->queue->scheduler()->set_flows(std::move(flows));
-  }
-}
-
 uint32_t input_of(const GraphBuild& build, const SourceSpec& source) {
   for (uint32_t i = 0; i < build.graph.modules.size(); ++i) {
     const ModuleSpec& spec = build.spec.pipeline.modules[i];
@@ -178,13 +155,14 @@ void set_routes(GraphBuild& build) {
       for (const auto& [name, gate] : build.spec.routes[s][f]) {
         const bool is_stage = build.spec.stages.contains(name);
         Module& module = *graph.modules[graph.at(is_stage ? results_name(name) : name)];
-        if (module.gate_of_flow == nullptr) continue;
+        if (module.gate_of_flow == nullptr || (module.has_numbers() && gate != kDropGateText))
+          continue;
         module.gates[graph.sources[s]->first_flow() + f] =
             gate_of(build, module.index, gate, where);
       }
     }
   }
-  set_scheduled_flows(build);
+  set_flow_numbers(build);
   for (const auto& module : graph.modules) {
     module->may_drop = std::ranges::find(module->gates, Module::kDropMark) != module->gates.end();
     if (module->role == Role::kPass && !module->may_drop) module->gate_of_flow = nullptr;

@@ -59,7 +59,7 @@ class TaskMaker {
       Module& module = *graph_.modules[i];
       const ModuleSpec& spec = build_.spec.pipeline.modules[i];
       typename Plan::PlannedNode node{
-          .run = run_function(module.role),
+          .run = run_function(module),
           .module = &module,
           .trigger_pkts = std::min(spec.trigger_pkts, engine.batch_pkts),
           .age_limit_ns = spec.age_limit_ns != 0 ? spec.age_limit_ns : engine.stranding_limit_ns,
@@ -83,7 +83,8 @@ class TaskMaker {
     }
     task_->dead_end = std::make_unique<Module>();
     task_->dead_end->name = "(dead end)";
-    plan.nodes.push_back({.run = run_function(Role::kDeadEnd),
+    task_->dead_end->role = Role::kDeadEnd;
+    plan.nodes.push_back({.run = run_function(*task_->dead_end),
                           .module = task_->dead_end.get(),
                           .age_limit_ns = engine.stranding_limit_ns});
     for (const Edge& edge : graph_.edges) {

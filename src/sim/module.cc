@@ -29,17 +29,53 @@ void charge_run(Context& ctx, const Module& module, uint32_t n_pkts) {
 
 namespace {
 
+// Drops the packet if its route ends here.
+bool is_ended(Context& ctx, const Module& module, exec::Batch<Packet*>& batch, uint32_t i) {
+  if (!module.may_drop || module.gate_of_flow[batch[i]->flow] != Module::kDropMark) return false;
+  ctx.drop(batch, i, kRouteEnds);
+  return true;
+}
+
 void drop_ended(Context& ctx, const Module& module, Packet** pkts, uint32_t n_pkts) {
   exec::Batch<Packet*> batch{pkts, n_pkts, exec::kNeverNs};
-  for (uint32_t i = 0; i < n_pkts; ++i) {
-    if (module.gate_of_flow[pkts[i]->flow] == Module::kDropMark) ctx.drop(batch, i, kRouteEnds);
-  }
+  for (uint32_t i = 0; i < n_pkts; ++i) (void)is_ended(ctx, module, batch, i);
 }
 
 void run_pass(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
   const Module& module = *static_cast<const Module*>(self);
   charge_run(ctx, module, n_pkts);
   if (module.may_drop) drop_ended(ctx, module, pkts, n_pkts);
+}
+
+void run_pace(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
+  const Module& module = *static_cast<const Module*>(self);
+  charge_run(ctx, module, n_pkts);
+  exec::Batch<Packet*> batch{pkts, n_pkts, exec::kNeverNs};
+  egress::Departures& departures = module.pacing->departures;
+  for (uint32_t i = 0; i < n_pkts; ++i) {
+    if (is_ended(ctx, module, batch, i)) continue;
+    Packet& pkt = *pkts[i];
+    const uint64_t at_ns = departures.next_ns(departures.flow_of(module.numbers[pkt.flow]),
+                                              pkt.len_bytes(), ctx.now_ns, module.pacing->rule);
+    if (at_ns == egress::Departures::kBeyondHorizon) {
+      ctx.drop(batch, i, kPaceHorizon);
+      continue;
+    }
+    pkt.departure_ticks = egress::departure_ticks_of(at_ns);
+    pkt.has_departure = true;
+  }
+}
+
+void run_early_drop(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
+  const Module& module = *static_cast<const Module*>(self);
+  charge_run(ctx, module, n_pkts);
+  Scheduler* const scheduler = module.refused_by->scheduler();  // in a plan: none
+  exec::Batch<Packet*> batch{pkts, n_pkts, exec::kNeverNs};
+  for (uint32_t i = 0; i < n_pkts; ++i) {
+    if (is_ended(ctx, module, batch, i)) continue;
+    if (scheduler != nullptr && scheduler->refuses(module.numbers[pkts[i]->flow]))
+      ctx.drop(batch, i, kEgressFull);
+  }
 }
 
 // Cost of scattering the batch: none if all packets take one gate.
@@ -167,14 +203,21 @@ void run_queue(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcep
   Stage* const stage = module.queue->stage();
   if (ctx.meter->is_nearly_full(n_pkts)) [[unlikely]]
     ctx.meter->flush(ctx.now_ns);
+  Scheduler* const scheduler = module.queue->scheduler();
   for (uint32_t i = 0; i < n_pkts; ++i) {
     Packet* const pkt = pkts[i];
-    ctx.meter->record_leg(module.leg, 1, pkt->task_entry_ns);
-    pkt->task_entry_ns = std::max(ctx.now_ns, pkt->entry_ns);
+    if (scheduler != nullptr && scheduler->refuses(scheduler->flow_of(*pkt))) {
+      ctx.drop(batch, i, kEgressFull);
+      continue;
+    }
     if (stage != nullptr && stage->refuses(module.ring)) {
       ctx.drop(batch, i, kRefused);
-    } else if (!module.queue->put(module.ring, pkt, now_ns)) {
-      ctx.drop(batch, i, module.queue->scheduler() == nullptr ? kQueueFull : kMailboxFull);
+      continue;
+    }
+    ctx.meter->record_leg(module.leg, 1, pkt->task_entry_ns);
+    pkt->task_entry_ns = std::max(ctx.now_ns, pkt->entry_ns);
+    if (!module.queue->put(module.ring, pkt, now_ns)) {
+      ctx.drop(batch, i, scheduler == nullptr ? kQueueFull : kMailboxFull);
     } else if (pkt->trace_id != kUntraced) {
       ctx.recorder->note_arrival(pkt->trace_id, now_ns);
     }
@@ -195,8 +238,10 @@ void Module::set_cost(const CostLaw& next, uint32_t batch_limit_pkts) {
   table_ticks = table.empty() ? nullptr : table.data();
 }
 
-RunFunction run_function(Role role) {
-  switch (role) {
+RunFunction run_function(const Module& module) {
+  if (module.pacing != nullptr) return &run_pace;
+  if (module.refused_by != nullptr) return &run_early_drop;
+  switch (module.role) {
     case Role::kRoute:
       return &run_route;
     case Role::kInTurn:
@@ -239,6 +284,8 @@ const std::vector<exec::DropReasonInfo>& drop_reasons() {
        "nothing to mend: its sender is to slow down"},
       {"refused_by_placement", "no device has time for the packet",
        "add a device, or let the module run on more of them"},
+      {"pace_horizon", "the packet's departure would be farther ahead than the horizon of a pace",
+       "its flow sends more than rate_bps: raise that, or horizon_us if it only bursts"},
   };
   return kInfos;
 }

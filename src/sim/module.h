@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/alias_table.h"
+#include "egress/discipline/departures.h"
 #include "exec/control.h"
 #include "exec/snapshot.h"
 #include "sim/traits.h"
@@ -16,6 +17,12 @@
 namespace batchplane::sim {
 
 class Queue;
+
+// Of a module of kind `pace`.
+struct Pacing {
+  egress::Departures departures;
+  egress::DepartureRule rule;
+};
 
 // What the module does with packets besides taking time.
 enum class Role : uint8_t {
@@ -46,6 +53,10 @@ struct Module {
   Queue* queue = nullptr;
   uint32_t ring = 0;                // of the queue that packets are put into here
   uint32_t leg = exec::Leg::kNone;  // the leg that ends at the queue here
+  // kPass: null but for `pace`, and for `early_drop`, whose packets this queue's scheduler may refuse.
+  std::unique_ptr<Pacing> pacing;
+  Queue* refused_by = nullptr;
+  std::vector<uint32_t> numbers;  // of these: the flow's number, by traffic flow
   Rng rng{1};
 
   static constexpr uint16_t kDropMark = 0xffff;
@@ -64,6 +75,8 @@ struct Module {
   uint32_t index = 0;  // in the pipeline
   CostLaw cost;
 
+  [[nodiscard]] bool has_numbers() const { return pacing != nullptr || refused_by != nullptr; }
+
   void set_cost(const CostLaw& next, uint32_t batch_limit_pkts);
   // Cost of a batch that is not empty and within the limit.
   [[nodiscard]] uint64_t ticks_of(uint32_t n_pkts) const {
@@ -75,8 +88,8 @@ struct Module {
 void charge_run(Context& ctx, const Module& module, uint32_t n_pkts);
 
 using RunFunction = exec::Node<Traits>::Run;
-// The function that the executor calls for a module of this role.
-[[nodiscard]] RunFunction run_function(Role role);
+// The function that the executor calls for a module.
+[[nodiscard]] RunFunction run_function(const Module& module);
 
 // Why a simulated packet was dropped; drop counters have one slot each.
 enum Reason : uint16_t {
@@ -90,6 +103,7 @@ enum Reason : uint16_t {
   kEgressTooLong,
   kEgressShed,
   kRefused,
+  kPaceHorizon,
   kReasons
 };
 [[nodiscard]] const std::vector<exec::DropReasonInfo>& drop_reasons();

@@ -2,6 +2,7 @@
 // packet.h - a packet without bytes, and the pool that packets come from and return to.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -17,8 +18,16 @@ struct Packet {
   uint32_t flow = 0;           // traffic flow, over all generators
   uint32_t size_bytes = 0;     // on the wire
   uint32_t trace_id = kUntraced;
+  uint32_t departure_ticks = 0;  // if has_departure
   uint16_t path_state = 0;
   uint16_t task = 0;
+  bool has_departure = false;
+
+  // Without the checksum, which is on the wire only.
+  [[nodiscard]] uint32_t len_bytes() const {
+    constexpr uint32_t kFcsBytes = 4;
+    return std::max(size_bytes, kFcsBytes + 1) - kFcsBytes;
+  }
 };
 
 // Grows with the packets in flight and never shrinks; last in, first out. Owner: one simulation.

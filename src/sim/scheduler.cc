@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sim/scheduler.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -14,13 +13,6 @@
 
 namespace batchplane::sim {
 namespace {
-
-// Part of a packet on the wire, but not in memory.
-constexpr uint32_t kFcsBytes = 4;
-
-uint32_t len_bytes_of(const Packet& pkt) {
-  return std::max(pkt.size_bytes, kFcsBytes + 1) - kFcsBytes;
-}
 
 [[noreturn]] void refuse_flow(const std::string& why, uint32_t number) {
   throw ConfigError(why, "simulation.schedulers", "of flow or node " + std::to_string(number));
@@ -52,8 +44,11 @@ class SchedulerOf final : public Scheduler {
   void begin_round(uint64_t now_ns) override { arbiter_.begin_round(now_ns); }
   uint32_t release(Packet** pkts, uint32_t most, uint64_t now_ns) override {
     uint32_t n = 0;
-    arbiter_.release(now_ns, most,
-                     [&](const egress::Descriptor& pkt) { pkts[n++] = packet_of(pkt); });
+    backpressure_.begin_round();
+    arbiter_.release(now_ns, most, [&](const egress::Descriptor& pkt) {
+      pkts[n++] = packet_of(pkt);
+      note_left(pkt);
+    });
     arbiter_.take_shed(
         [this](const egress::Descriptor& pkt, egress::Enqueued why) { refuse(pkt, why); });
     // Neither the link nor room in the batch is missing: all packets left wait for their rates.
@@ -91,7 +86,10 @@ class SchedulerOf final : public Scheduler {
 }  // namespace
 
 Scheduler::Scheduler(const SchedulerSpec& spec)
-    : framing_(spec.framing), flows_(spec.capacity.flows) {
+    : backpressure_(spec.capacity.flows),
+      framing_(spec.framing),
+      keeps_departures_(spec.discipline == "calendar"),
+      flows_(spec.capacity.flows) {
   const egress::Server server{.rate_bps = spec.rate_bps, .framing = spec.framing};
   if (spec.discipline == "tree") {
     const std::vector<egress::Bound> bounds = egress::tree_bounds(spec.tree, spec.nodes, server);
@@ -116,10 +114,25 @@ void Scheduler::note_promise(const Packet& pkt, uint32_t flow) {
   }
 }
 
+bool Scheduler::refuses(uint32_t number) {
+  const uint32_t flow = known(number);
+  if (!backpressure_.is_full(flow)) return false;
+  ++flows_[flow].refused_pkts;
+  return true;
+}
+
 void Scheduler::put(Packet* pkt, uint64_t at_ns) {
   const uint32_t flow = flow_of(*pkt);
   note_promise(*pkt, flow);
-  enqueue(egress::Descriptor::of(reinterpret_cast<uint64_t>(pkt), len_bytes_of(*pkt), flow, at_ns));
+  const auto handle = reinterpret_cast<uint64_t>(pkt);
+  enqueue(keeps_departures_ && pkt->has_departure
+              ? egress::Descriptor::departing(handle, pkt->len_bytes(), flow, pkt->departure_ticks)
+              : egress::Descriptor::of(handle, pkt->len_bytes(), flow, at_ns));
+}
+
+void Scheduler::note_left(const egress::Descriptor& pkt) {
+  const uint32_t flow = pkt.flow & egress::kFlowMask;
+  backpressure_.note_left(flow, held_pkts(flow));
 }
 
 void Scheduler::meter(const Packet& pkt) {
@@ -127,13 +140,17 @@ void Scheduler::meter(const Packet& pkt) {
   note_promise(pkt, flow);
   Metered& metered = flows_[flow].metered;
   metered.pkts += 1;
-  metered.bytes += len_bytes_of(pkt);
-  metered.wire_bytes += framing_.wire_bytes(len_bytes_of(pkt));
+  metered.bytes += pkt.len_bytes();
+  metered.wire_bytes += framing_.wire_bytes(pkt.len_bytes());
 }
 
 void Scheduler::refuse(const egress::Descriptor& pkt, egress::Enqueued why) {
-  ++flows_[pkt.flow & egress::kFlowMask].refused_pkts;
+  const uint32_t flow = pkt.flow & egress::kFlowMask;
+  ++flows_[flow].refused_pkts;
   refused_.push_back({packet_of(pkt), why});
+  if (why == egress::Enqueued::kShed) note_left(pkt);
+  const bool is_full = why == egress::Enqueued::kFull || why == egress::Enqueued::kPushedOut;
+  if (is_full) backpressure_.note_refused(flow, held_pkts(flow));
 }
 
 std::unique_ptr<Scheduler> make_scheduler(const SchedulerSpec& spec) {

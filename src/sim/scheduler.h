@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "egress/arbiter/backpressure.h"
 #include "egress/bound/bound.h"
 #include "egress/discipline/discipline.h"
 #include "sim/packet.h"
@@ -44,9 +45,11 @@ class Scheduler {
     flow_of_traffic_ = std::move(flow_of_traffic);
   }
   [[nodiscard]] uint32_t flow_of(const Packet& pkt) const {
-    const uint32_t flow = pkt.flow < flow_of_traffic_.size() ? flow_of_traffic_[pkt.flow] : 0;
-    return flow < flows_.size() && flows_[flow].is_known ? flow : 0;
+    return known(pkt.flow < flow_of_traffic_.size() ? flow_of_traffic_[pkt.flow] : 0);
   }
+  // The queue of the flow with this number, as a route has it, is full: a packet for it is to be dropped, and
+  // counts as refused.
+  bool refuses(uint32_t number);
   [[nodiscard]] const Flow& flow(uint32_t number) const { return flows_[number]; }
   [[nodiscard]] uint32_t n_flows() const { return static_cast<uint32_t>(flows_.size()); }
 
@@ -83,14 +86,20 @@ class Scheduler {
  protected:
   virtual void enqueue(const egress::Descriptor& pkt) = 0;
   void refuse(const egress::Descriptor& pkt, egress::Enqueued why);
+  void note_left(const egress::Descriptor& pkt);
   static Packet* packet_of(const egress::Descriptor& pkt) {
     return reinterpret_cast<Packet*>(pkt.handle());  // NOLINT(performance-no-int-to-ptr)
   }
+  egress::Backpressure backpressure_;
 
  private:
+  [[nodiscard]] uint32_t known(uint32_t flow) const {
+    return flow < flows_.size() && flows_[flow].is_known ? flow : 0;
+  }
   void note_promise(const Packet& pkt, uint32_t flow);
 
   egress::Framing framing_;
+  bool keeps_departures_;
   std::vector<uint32_t> flow_of_traffic_;
   static constexpr uint32_t kNobody = ~0U;
 

@@ -178,5 +178,31 @@ TEST(SimulatedScheduler, RefusesWhatItsDisciplineRefuses) {
   EXPECT_THROW((void)make_scheduler(link), ConfigError);
 }
 
+TEST(SimulatedScheduler, EarlyDropAndPaceRefuseWhatTheEngineRefuses) {
+  const auto refusal = [](const std::string& kind, const Dict& params) -> std::string {
+    SpecMaker maker;
+    maker.module("first", kind, 5, 1).module("link", "egress", 5, 1).module("out", "sink", 1, 1);
+    maker.spec().pipeline.modules[1].params = params;
+    maker.chain({"in", "first", "link", "out"});
+    maker.flow("all", {"in", "first", "link", "out"}, {{"first", "1"}, {"link", "1"}});
+    maker.spec().schedulers["link"] = link_of("calendar", {1, 1});
+    try {
+      Simulation simulation(maker.spec());
+    } catch (const ConfigError& error) {
+      return error.line();
+    }
+    return "none";
+  };
+  EXPECT_EQ(refusal("early_drop", {{"scheduler", "out"}}),
+            "modules.first.scheduler: there is no scheduler 'out' (name a module of kind egress)");
+  EXPECT_EQ(refusal("early_drop", {{"scheduler", "link"}}), "none");
+  EXPECT_EQ(refusal("pace", {{"rate_bps", 1000}}),
+            "modules.first.rate_bps: the rate is too low (0 for none, or at least 16000)");
+  EXPECT_EQ(refusal("pace", {{"delay_us", 3'000'000}}),
+            "modules.first: delay_us and jitter_us are more than horizon_us (raise horizon_us: "
+            "packets that leave later than that are dropped)");
+  EXPECT_EQ(refusal("pace", {}), "none");
+}
+
 }  // namespace scheduler_test
 }  // namespace batchplane::sim

@@ -42,6 +42,9 @@ void Simulation::free_links() {
                       "leave out its device");
   }
   for (const auto& queue : graph_->queues) queue->free_link();
+  for (const auto& module : graph_->modules) {
+    if (module->pacing != nullptr) module->pacing->rule = {};
+  }
   for (const auto& worker : workers_) worker->ctx.noise_sigma = 0;
 }
 

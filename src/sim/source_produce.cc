@@ -74,6 +74,7 @@ void Source::put(uint32_t flow, uint32_t size_bytes, uint64_t entry_ns, uint64_t
   pkt->flow = first_flow_ + flow;
   pkt->size_bytes = size_bytes;
   pkt->path_state = 0;
+  pkt->has_departure = false;
   pkt->trace_id = kUntraced;
   if (recorder_.wants_packets()) [[unlikely]]
     pkt->trace_id = recorder_.add_packet({first_flow_ + flow, entry_ns, 0, 0, false});

@@ -16,7 +16,7 @@ std::vector<Module*> fillers_of(const Graph& graph, const Queue& queue) {
   return fillers;
 }
 
-void carry_state(const Module& old, Module& next) {
+void carry_state(Module& old, Module& next) {
   next.rng = old.rng;
   next.turn = old.turn;
   next.stamp = old.stamp;
@@ -24,6 +24,7 @@ void carry_state(const Module& old, Module& next) {
   next.siblings = old.siblings;
   next.sibling_turn = old.sibling_turn;
   next.merged_gate = old.merged_gate;
+  next.pacing.swap(old.pacing);
 }
 
 }  // namespace

@@ -44,7 +44,10 @@ void check_port_users(const PipelineSpec& spec, const Kinds& kinds, Mistakes& mi
 // All of the above.
 void check_pipeline(const PipelineSpec& spec, const Kinds& kinds, Mistakes& mistakes);
 
-// Settings that are allowed but probably not intended: ports that no module, interface or generator names.
+// Settings that are allowed but probably not intended: ports that no module, interface or generator names,
+// and departure times that no scheduler keeps.
 [[nodiscard]] std::vector<ConfigError> warnings_of(const PipelineSpec& spec, const Kinds& kinds);
+// Of these, the departure times.
+void warn_of_departures(const PipelineSpec& spec, std::vector<ConfigError>& warnings);
 
 }  // namespace batchplane

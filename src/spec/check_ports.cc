@@ -130,6 +130,7 @@ std::vector<ConfigError> warnings_of(const PipelineSpec& spec, const Kinds& kind
     warnings.emplace_back("port '" + port.name + "' is not used", "ports." + port.name,
                           "a port_in or port_out module uses a port");
   }
+  warn_of_departures(spec, warnings);
   return warnings;
 }
 

@@ -63,13 +63,15 @@ class Admitted:
         return asdict(self)
 
 
-def admission(document: Document, program: Path) -> list[Admitted]:
+def admission(
+    document: Document, program: Path, answer: dict[str, Any] | None = None
+) -> list[Admitted]:
     """A row for each flow with an SLO that passes a scheduler; empty if that cannot be
-    determined."""
+    determined. `answer`: see probe_grouped()."""
     if not _slos(document):
         return []
     try:
-        rows, probe = admitted(document, program)
+        rows, probe = admitted(document, program, answer)
     except (BadInput, RunFailed):
         return []
     for scheduler in probe.schedulers:
@@ -77,12 +79,14 @@ def admission(document: Document, program: Path) -> list[Admitted]:
     return rows
 
 
-def admitted(document: Document, program: Path) -> tuple[list[Admitted], GroupedProbe]:
+def admitted(
+    document: Document, program: Path, answer: dict[str, Any] | None = None
+) -> tuple[list[Admitted], GroupedProbe]:
     """The rows without a verdict, and the schedulers that were found.
 
     Raises BadInput and RunFailed.
     """
-    probe = probe_grouped(document, program)
+    probe = probe_grouped(document, program, answer)
     numbers, sends = _seen(probe, document)
     costs = _graph_ns(document)
     bounds = {

@@ -27,10 +27,13 @@ def load_fitted(name: str, overrides: Sequence[str], errors: Console) -> Documen
     return document
 
 
-def fit_weights(document: Document, program: Path) -> list[str]:
+def fit_weights(
+    document: Document, program: Path, answer: dict[str, Any] | None = None
+) -> list[str]:
     """Sets the weights of schedulers with `weights: auto`; returns a line about each.
 
-    Raises BadInput if no weights do, or if the flows' traffic is not known.
+    `answer`: see probe_grouped(); of the document as it is before. Raises BadInput if no weights
+    do, or if the flows' traffic is not known.
     """
     modules = document.pipeline.get("modules", {})
     names = [name for name, module in modules.items() if _is_auto(module)]
@@ -42,7 +45,7 @@ def fit_weights(document: Document, program: Path) -> list[str]:
         discipline = str(modules[name]["params"].get("discipline", "qfq_plus"))
         if discipline not in DISCIPLINES:
             raise _bad(document, name, f"{discipline} knows no weights", ", ".join(DISCIPLINES))
-    rows, probe = admitted(document, program)
+    rows, probe = admitted(document, program, answer)
     lines = []
     for name in names:
         mine = [row for row in rows if row.scheduler == name]

@@ -3,21 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from ..base.consoles import out, print_json
-from ..base.problems import Problem
-from ..commands.check import admitted_flows, check_pipeline
-from ..lang.canonical import Document
+from ..commands.check import Checked, check_pipeline
 from .words import Json, Overrides, PipelineArg
-
-if TYPE_CHECKING:
-    from ..admission.admission import Admitted
 
 app = typer.Typer()
 
@@ -25,39 +17,30 @@ app = typer.Typer()
 @app.command()
 def check(pipeline: PipelineArg, params: Overrides = None, as_json: Json = False) -> None:
     """Report every mistake in a pipeline without running it."""
-    problems, plan, document, notes = check_pipeline(pipeline, params or [])
-    is_good = all(problem.is_warning for problem in problems)
-    admitted = admitted_flows(document) if is_good else []
-    _checked(problems, plan, document, admitted, as_json, out())
-    for note in [] if as_json else notes:
+    checked = check_pipeline(pipeline, params or [])
+    _print(checked, as_json, out())
+    for note in [] if as_json else checked.notes:
         out().print(note, soft_wrap=True)
-    if any(not problem.is_warning for problem in problems):
+    if not checked.is_good:
         raise typer.Exit(2)
 
 
-def _checked(
-    problems: Sequence[Problem],
-    plan: dict[str, Any],
-    document: Document,
-    admitted: Sequence[Admitted],
-    as_json: bool,
-    out: Console,
-) -> None:
-    """Prints the result of a check."""
-    errors = [problem for problem in problems if not problem.is_warning]
+def _print(checked: Checked, as_json: bool, out: Console) -> None:
+    errors = [problem for problem in checked.problems if not problem.is_warning]
     if as_json:
         answer = {
             "ok": not errors,
-            "errors": [problem.as_json() for problem in problems],
-            "plan": plan,
+            "errors": [problem.as_json() for problem in checked.problems],
+            "plan": checked.plan,
         }
-        if admitted:
-            answer["admission"] = [row.as_json() for row in admitted]
+        if checked.admitted:
+            answer["admission"] = [row.as_json() for row in checked.admitted]
         print_json(answer)
         return
-    for problem in problems:
+    for problem in checked.problems:
         style, word = ("yellow", "warning: ") if problem.is_warning else ("bold red", "error: ")
         out.print(Text.assemble((word, style), problem.line()), soft_wrap=True)
+    document = checked.document
     pipeline = document.pipeline
     size = (
         f"{len(pipeline.get('modules', {}))} modules, {len(pipeline.get('edges', []))} edges, "
@@ -70,10 +53,10 @@ def _checked(
     out.print(Text.assemble((f"{document.file} is good", "green"), f": {size}"))
     facts = [
         f"{key.replace('_', ' ')} {value}"
-        for key, value in plan.items()
+        for key, value in checked.plan.items()
         if isinstance(value, (int, str))
     ]
     if facts:
         out.print(Text(", ".join(facts), "dim"))
-    for row in admitted:
+    for row in checked.admitted:
         out.print(Text(row.line(), "" if row.is_kept else "yellow"), soft_wrap=True)

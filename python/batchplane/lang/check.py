@@ -8,12 +8,16 @@ import json
 import re
 import subprocess
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..base.problems import BadInput, Problem, RunFailed
 from .canonical import Document, user_key
+
+# Large route tables take a minute to build.
+_TIMEOUT_S = 600
 
 
 def in_file_order(problems: list[Problem]) -> list[Problem]:
@@ -42,25 +46,46 @@ def _folded(problems: list[Problem]) -> list[Problem]:
     ]
 
 
-def daemon_check(document: Document, daemon: Path) -> tuple[list[Problem], dict[str, Any]]:
-    """The errors of `batchplaned --check` (pool size, tables, addresses), and its plan."""
-    with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False) as file:
-        json.dump(document.pipeline, file)
+def ask_program(
+    program: Path,
+    option: str,
+    pipeline: dict[str, Any],
+    *more: str,
+    frames: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, Any]:
+    """What the daemon program tells of a pipeline with `option`. Raises RunFailed."""
+    with tempfile.TemporaryDirectory(prefix="batchplane-") as folder:
+        file = Path(folder, "pipeline.json")
+        file.write_text(json.dumps(pipeline))
+        command = [str(program), option, str(file), *more]
+        if frames:
+            frames_file = Path(folder, "frames.json")
+            frames_file.write_text(json.dumps({"frames": frames}))
+            command += ["--frames", str(frames_file)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
+        except (OSError, subprocess.SubprocessError) as error:
+            raise RunFailed(f"{program} {option} failed: {error}", "make build") from error
     try:
-        done = subprocess.run(
-            [daemon, "--check", file.name], capture_output=True, text=True, timeout=60
-        )
-        answer = json.loads(done.stdout)
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        answer: dict[str, Any] = json.loads(done.stdout)
+    except ValueError as error:
+        lines = [line for line in done.stderr.splitlines() if line.strip()] or ["it said nothing"]
         raise RunFailed(
-            f"{daemon} --check failed: {error}", "build it again: make build"
+            f"{program} {option} ended with code {done.returncode}: {lines[-1]}",
+            "daemon and command line may be of different versions: make build",
         ) from error
-    finally:
-        Path(file.name).unlink()
+    return answer
+
+
+def daemon_check(
+    document: Document, daemon: Path, *more: str
+) -> tuple[list[Problem], dict[str, Any]]:
+    """The errors of `batchplaned --check` (pool size, tables, addresses), and all that it says."""
+    answer = ask_program(daemon, "--check", document.pipeline, *more)
     found = [daemon_problem(error, document) for error in answer.get("errors", [])]
     for warning in answer.get("warnings", []):
         found.append(replace(daemon_problem(warning, document), is_warning=True))
-    return found, answer.get("plan") or {}
+    return found, answer
 
 
 def daemon_problem(error: dict[str, Any], document: Document | None = None) -> Problem:
@@ -78,12 +103,13 @@ def daemon_problem(error: dict[str, Any], document: Document | None = None) -> P
     )
 
 
-def check_all(document: Document, daemon: Path) -> tuple[list[Problem], dict[str, Any]]:
-    """Mistakes from reading the file and from the daemon, and the daemon's plan."""
+def check_all(document: Document, daemon: Path, *more: str) -> tuple[list[Problem], dict[str, Any]]:
+    """Mistakes from reading the file and from the daemon, and what the daemon says; `more`: its
+    options."""
     if document.broken_modules or not document.pipeline.get("modules"):
         return in_file_order(document.problems), {}  # further errors would only follow from these
-    found, plan = daemon_check(document, daemon)
-    return in_file_order(document.problems + found), plan
+    found, answer = daemon_check(document, daemon, *more)
+    return in_file_order(document.problems + found), answer
 
 
 def raise_errors(problems: list[Problem]) -> None:

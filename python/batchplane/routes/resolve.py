@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,13 +18,11 @@ from typing import Any
 from ..base.problems import BadInput, Problem, RunFailed, suggestion
 from ..daemon.process import find_program
 from ..lang.canonical import Document
-from ..lang.check import daemon_problem
+from ..lang.check import ask_program, daemon_problem
 from ..traces.trace import Trace
 from .declared import DeclaredRoutes, followed_flows, traffic_flow_names
 from .known import known_gates
 
-# Large route tables take a minute to build.
-_TIMEOUT_S = 600
 _MAX_CACHED = 16
 
 Gate = int | str  # a number, "drop", or (without the daemon program) a gate's name
@@ -238,38 +234,26 @@ def probe_routes(
     return _cache[key]
 
 
-def probe_grouped(document: Document, program: Path) -> GroupedProbe:
-    """Like probe_routes(), for very many traffic flows: 100,000 would be 60 MB of routes."""
-    answer = _ask(document, program, None, "--grouped")
+def probe_grouped(
+    document: Document, program: Path, answer: dict[str, Any] | None = None
+) -> GroupedProbe:
+    """Like probe_routes(), for very many traffic flows: 100,000 would be 60 MB of routes.
+
+    `answer`: what a check has found of them already.
+    """
+    if answer is None:
+        answer = _ask(document, program, None, "--grouped")
     return GroupedProbe(answer["routes"], answer["schedulers"])
 
 
 def _ask(
     document: Document, program: Path, frames: Mapping[str, Sequence[str]] | None, *options: str
 ) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="batchplane-") as folder:
-        file = Path(folder, "pipeline.json")
-        # Routes do not depend on the run order, and the daemon knows only one.
-        engine = dict(document.pipeline.get("engine") or {})
-        engine.pop("run_order", None)
-        file.write_text(json.dumps({**document.pipeline, "engine": engine}))
-        command = [str(program), "--routes", str(file), *options]
-        if frames:
-            frames_file = Path(folder, "frames.json")
-            frames_file.write_text(json.dumps({"frames": frames}))
-            command += ["--frames", str(frames_file)]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
-        except (OSError, subprocess.SubprocessError) as error:
-            raise RunFailed(f"{program} --routes failed: {error}", "make build") from error
-    try:
-        answer: dict[str, Any] = json.loads(done.stdout)
-    except ValueError as error:
-        lines = [line for line in done.stderr.splitlines() if line.strip()] or ["it said nothing"]
-        raise RunFailed(
-            f"{program} --routes ended with code {done.returncode}: {lines[-1]}",
-            "daemon and command line may be of different versions: make build",
-        ) from error
+    # Routes do not depend on the run order, and the daemon knows only one.
+    engine = dict(document.pipeline.get("engine") or {})
+    engine.pop("run_order", None)
+    pipeline = {**document.pipeline, "engine": engine}
+    answer = ask_program(program, "--routes", pipeline, *options, frames=frames)
     errors = answer.get("errors", [])
     if errors:
         raise BadInput([daemon_problem(error, document) for error in errors])

@@ -16,20 +16,29 @@ namespace {
 // Stands in for a port while a pipeline is checked, or while packets are walked through its modules.
 class PlannedPort final : public Port {
  public:
-  explicit PlannedPort(net::Mac mac = {}) : mac_(mac) {}
+  // `like`: the port itself, if it could be made.
+  explicit PlannedPort(std::shared_ptr<Port> like = nullptr) : like_(std::move(like)) {}
 
   uint32_t rx_burst(Packet**, uint32_t, uint64_t) noexcept override { return 0; }
   uint32_t tx_burst(Packet** pkts, uint32_t n) noexcept override {
     PacketPool::free_bulk(pkts, n);
     return n;
   }
-  [[nodiscard]] net::Mac mac() const override { return mac_; }
+  [[nodiscard]] net::Mac mac() const override { return like_ ? like_->mac() : Port::mac(); }
+  [[nodiscard]] uint32_t max_frame_bytes() const override {
+    return like_ ? like_->max_frame_bytes() : Port::max_frame_bytes();
+  }
+  [[nodiscard]] uint32_t mtu_bytes() const override {
+    return like_ ? like_->mtu_bytes() : Port::mtu_bytes();
+  }
   [[nodiscard]] PortStats stats() const override { return {}; }
   // Without the device the number of its descriptors is unknown; this is a usual one.
-  [[nodiscard]] uint64_t max_held_pkts() const override { return 4096; }
+  [[nodiscard]] uint64_t max_held_pkts() const override {
+    return like_ ? like_->max_held_pkts() : 4096;
+  }
 
  private:
-  net::Mac mac_;
+  std::shared_ptr<Port> like_;
 };
 
 std::shared_ptr<Port> running_port(const PortSpec& port, const Running& running) {
@@ -57,7 +66,7 @@ std::shared_ptr<Port> make_one(const PortSpec& port, PortsAre ports_are, Environ
   try {
     auto made = make_port(port, env, where);
     // A ring that nobody polls would soon be full.
-    if (ports_are == PortsAre::kAbsent) return std::make_shared<PlannedPort>(made->mac());
+    if (ports_are == PortsAre::kAbsent) return std::make_shared<PlannedPort>(std::move(made));
     return made;
   } catch (const ConfigError& e) {
     errors.emplace_back(e.what(), e.where().empty() ? where : e.where(), e.fix());

@@ -269,7 +269,7 @@ void RouteWalk::note_scheduled(const Instance& here, Packet& pkt) {
       here.works_on == nullptr ? Module::kNotScheduled : here.works_on->scheduled_flow(pkt);
   if (flow == Module::kNotScheduled) return;
   const std::string& name = here.is_door() ? graph_.instances[here.door_of].name : here.name;
-  schedulers_.insert(name);
+  if (here.works_on->is_scheduler()) schedulers_.insert(name);
   route_.gates.emplace(name, flow);
 }
 

@@ -28,7 +28,8 @@ struct Way {
 };
 
 struct Route {
-  // For splitters and modules that drop: gate or kDropGate. For packet schedulers: the scheduler's flow.
+  // For splitters and modules that drop: gate or kDropGate. For packet schedulers, and modules that know their
+  // flows (pace, early_drop): the flow's number.
   std::map<std::string, uint32_t> gates;
   std::vector<Way> ways;  // several where a splitter chooses blindly
 };

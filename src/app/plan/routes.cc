@@ -227,9 +227,17 @@ Value find_routes(const PipelineSpec& spec, const Value& frames, RoutesAre form)
   env->is_offline = true;
   env->quiescence = &quiescence;
   // Declared first: packets that a module still holds return to the pool when the graph is destroyed.
-  PacketPool pool("routes", RouteWalk::kPoolPkts, data_bytes_needed(spec, *env));
+  const auto pool = pool_for_routes(spec, *env);
   const auto graph = build_graph(spec, std::move(env));
-  RouteFinder finder(*graph, pool);
+  return routes_in(*graph, *pool, frames, form);
+}
+
+std::unique_ptr<PacketPool> pool_for_routes(const PipelineSpec& spec, const Environment& env) {
+  return std::make_unique<PacketPool>("routes", RouteWalk::kPoolPkts, data_bytes_needed(spec, env));
+}
+
+Value routes_in(Graph& graph, PacketPool& pool, const Value& frames, RoutesAre form) {
+  RouteFinder finder(graph, pool);
   Dict found{{"routes", finder.routes(form)}};
   if (!frames.is_null()) {
     if (!frames["frames"].is_dict()) {
@@ -238,7 +246,7 @@ Value find_routes(const PipelineSpec& spec, const Value& frames, RoutesAre form)
     found["frames"] = finder.of_frames(frames["frames"]);
   }
   found["free"] = finder.free();
-  found["schedulers"] = schedulers_of(*graph, form, finder.scheduled());
+  found["schedulers"] = schedulers_of(graph, form, finder.scheduled());
   found["warnings"] = finder.warnings();
   return found;
 }

@@ -120,9 +120,9 @@ class Runtime {
 };
 
 // Checks a pipeline without running it: mistakes, and {"pool_pkts", "memory_mb", "workers", ..}. `running`
-// may lend ports. Without mistakes, `built` gets the graph.
+// may lend ports. Without mistakes, `built` gets the graph; `is_offline`: with whole tables.
 Value check_pipeline(const PipelineSpec& spec, const PipelineSpec* running_spec,
                      const Environment* running_env, std::vector<ConfigError>& errors,
-                     std::unique_ptr<Graph>* built = nullptr);
+                     std::unique_ptr<Graph>* built = nullptr, bool is_offline = false);
 
 }  // namespace batchplane::app

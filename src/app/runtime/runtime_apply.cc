@@ -75,9 +75,11 @@ void append(std::vector<ConfigError>& to, std::vector<ConfigError> from) {
 // Builds everything, including tables, in a separate environment, and discards it.
 Value check_pipeline(const PipelineSpec& spec, const PipelineSpec* running_spec,
                      const Environment* running_env, std::vector<ConfigError>& errors,
-                     std::unique_ptr<Graph>* built) {
-  auto env = build_environment(spec, PortsAre::kPlanned, {running_spec, running_env}, errors);
-  env->is_check = true;
+                     std::unique_ptr<Graph>* built, bool is_offline) {
+  const PortsAre ports_are = is_offline ? PortsAre::kAbsent : PortsAre::kPlanned;
+  auto env = build_environment(spec, ports_are, {running_spec, running_env}, errors);
+  env->is_check = !is_offline;
+  env->is_offline = is_offline;
   Mistakes mistakes{errors, spec.source_map};
   offload::add_devices(spec, *env, nullptr, mistakes);
   Value plan;

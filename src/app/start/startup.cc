@@ -182,6 +182,13 @@ void make_runtime(Startup& s) {
   s.runtime->begin_placement(s.spec.placement);
 }
 
+// Whether flows with SLOs may come to packet schedulers.
+bool promises_delays(const PipelineSpec& spec) {
+  const auto has_slo = [](const FlowSpec& flow) { return flow.delay_slo_ns != 0; };
+  return std::ranges::find(spec.modules, "egress", &ModuleSpec::kind) != spec.modules.end() &&
+         std::ranges::any_of(spec.flows, has_slo);
+}
+
 struct Step {
   const char* purpose;
   void (*run)(Startup&);
@@ -251,10 +258,22 @@ void start_up(Startup& startup) {
   for (const Step& step : kBuilding) step.run(startup);
 }
 
-Value check_file(Startup& startup, std::vector<ConfigError>& errors) {
+Dict check_file(Startup& startup, std::vector<ConfigError>& errors) {
   plan(startup);
   start_packets(startup);
-  return check_pipeline(startup.spec, nullptr, nullptr, errors);
+  const PipelineSpec& spec = startup.spec;
+  const bool tells_routes =
+      startup.options.groups_routes && spec.devices.empty() && promises_delays(spec);
+  std::unique_ptr<PacketPool> pool;
+  std::unique_ptr<Graph> graph;
+  Dict told{{"plan", check_pipeline(spec, nullptr, nullptr, errors, &graph, tells_routes)}};
+  if (!errors.empty() || !tells_routes) return told;
+  // A pipeline whose routes cannot be told may run.
+  (void)errors_of([&] {
+    pool = pool_for_routes(spec, *graph->env);
+    told["routes"] = routes_in(*graph, *pool, {}, RoutesAre::kGrouped);
+  });
+  return told;
 }
 
 Value route_file(Startup& startup) {

@@ -45,8 +45,9 @@ struct Startup {
 
 // Runs all steps; throws ConfigErrors with every mistake of the step that failed.
 void start_up(Startup& startup);
-// Runs the steps before devices are opened, then checks. Returns the plan.
-Value check_file(Startup& startup, std::vector<ConfigError>& errors);
+// Runs the steps before devices are opened, then checks. Returns {"plan"}; with `groups_routes`, and if
+// flows with SLOs may come to packet schedulers, also {"routes"} as of route_file().
+Dict check_file(Startup& startup, std::vector<ConfigError>& errors);
 // The routes of the pipeline's traffic; without the packet backend, tables use plain memory.
 Value route_file(Startup& startup);
 

@@ -13,6 +13,10 @@ inline constexpr uint32_t kMaxFlows = 1U << 24;
 inline constexpr uint32_t kTickShift = 4;
 // The farthest that a departure time may lie ahead.
 inline constexpr uint64_t kMaxDepartureAheadNs = 10'000'000'000;
+// Rounded up: no packet is to leave early.
+[[nodiscard]] inline uint32_t departure_ticks_of(uint64_t at_ns) {
+  return static_cast<uint32_t>((at_ns + (1U << kTickShift) - 1) >> kTickShift);
+}
 
 struct Descriptor {
   static constexpr uint64_t kHasDeparture = 1ULL << 63;  // in handle_and_len

@@ -55,6 +55,8 @@ class FlowTree {
   virtual void settle(bool is_wanted) noexcept = 0;
   // No leaf has this flow, and no packet of an earlier leaf still waits.
   [[nodiscard]] virtual bool is_free(uint32_t flow) const = 0;
+  // The flow of a packet there.
+  [[nodiscard]] virtual uint32_t scheduled_flow(Packet& pkt) const = 0;
   // Any sending worker: the queue of the packet's flow is full, so it would be dropped on arrival. It then
   // counts as refused.
   virtual bool refuses(Packet& pkt) noexcept = 0;

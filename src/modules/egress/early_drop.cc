@@ -26,6 +26,10 @@ class EarlyDrop final : public Module {
     return connected;
   }
 
+  [[nodiscard]] uint32_t scheduled_flow(Packet& pkt) const override {
+    return tree_->scheduled_flow(pkt);
+  }
+
   void process(Context& ctx, Batch& batch) noexcept {
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       if (tree_->refuses(*batch[i])) [[unlikely]]

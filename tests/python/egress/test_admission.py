@@ -12,9 +12,12 @@ import pytest
 from batchplane.admission.admission import Admitted, admission
 from batchplane.admission.weights import fit_weights
 from batchplane.base.problems import BadInput
+from batchplane.commands.check import check_pipeline
 from batchplane.daemon.process import find_program
 from batchplane.lang.canonical import Document
+from batchplane.lang.check import daemon_check
 from batchplane.lang.load import load_pipeline
+from batchplane.routes import resolve
 from batchplane.routes.resolve import probe_grouped, probe_routes
 
 
@@ -155,6 +158,31 @@ def test_weights_need_traffic_that_is_known() -> None:
     ]
     with pytest.raises(BadInput, match="what flow 'tenant_0' sends is not known here"):
         fit_weights(document, find_program())
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [("shared_link", {}), ("mgw", {"real": "1", "shape": "1", "sessions": "40"})],
+)
+def test_one_answer_of_the_daemon_has_all_that_a_check_tells(
+    name: str, params: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = find_program()
+    document = load_pipeline(name, params)
+    rows = admission(document, program)
+    _, alone = daemon_check(document, program)
+    assert rows and "routes" not in alone
+    monkeypatch.setattr(resolve, "_ask", lambda *_: pytest.fail("asked again"))
+    checked = check_pipeline(name, [f"{key}={value}" for key, value in params.items()])
+    assert checked.is_good
+    assert checked.admitted == rows
+    assert checked.plan == alone["plan"]
+
+
+def test_a_check_without_promises_walks_no_packet() -> None:
+    for name in ("gateway", "simple"):
+        _, answer = daemon_check(load_pipeline(name), find_program(), "--grouped")
+        assert answer["ok"] and "routes" not in answer
 
 
 # --- very many flows -----------------------------------------------------------------------------

@@ -362,18 +362,18 @@ def test_without_a_daemon_structure_is_still_checked() -> None:
 
 
 def test_the_daemon_has_the_last_word(kinds: Kinds, program: Path) -> None:
-    problems, plan = check_all(load(f"engine: {{pool_pkts: 1}}\n{GOOD}"), program)
+    problems, answer = check_all(load(f"engine: {{pool_pkts: 1}}\n{GOOD}"), program)
     assert [problem.line() for problem in problems] == [
         "p.yaml:1: engine.pool_pkts: a pool of 1 is too small (at least 64)"
     ]
-    assert plan == {"pool_pkts": 4096}
+    assert answer["plan"] == {"pool_pkts": 4096}
 
 
 def test_a_broken_daemon_is_an_error_of_its_own(kinds: Kinds, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.write_text("#!/bin/sh\nexit 3\n")
     broken.chmod(0o755)
-    with pytest.raises(RunFailed, match="--check failed"):
+    with pytest.raises(RunFailed, match="--check ended with code 3"):
         check_all(load(GOOD), broken)
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from batchplane import Simulation
@@ -64,6 +66,49 @@ def test_a_tree_keeps_its_ceilings() -> None:
     pkts = late.groupby("flow", observed=False)["pkts"].sum()
     at_home = float(pkts["gold"] + pkts["silver"]) * 1000 * 8 / seconds
     assert at_home == pytest.approx(20e6, rel=0.02)
+
+
+def _behind_each_vlan(**module: Any) -> dict[str, Any]:
+    """`subscribers` with a module between the VLANs and the link."""
+    pipeline = load_pipeline("subscribers").pipeline
+    pipeline["modules"]["first"] = {"kind": module.pop("kind"), "params": module}
+    for edge in pipeline["edges"]:
+        if edge["to"] == "link":
+            edge["to"] = "first"
+    pipeline["edges"].append({"from": "first", "gate": "0", "to": "link"})
+    for flow in pipeline["flows"]:
+        flow["path"].insert(2, "first")
+    return pipeline
+
+
+def _drops(sim: Simulation) -> dict[tuple[str, str], int]:
+    return {(row["module"], row["reason"]): row["pkts"] for row in sim.show("drops")}
+
+
+def test_a_calendar_releases_by_the_times_that_a_pace_sets() -> None:
+    """Each flow has 16 Mbit/s, whatever it sends; gold and the flood send more."""
+    pipeline = _behind_each_vlan(kind="pace", flow_by="vrf", rate_bps=16_000_000, horizon_us=20_000)
+    link = pipeline["modules"]["link"]["params"]
+    link |= {"discipline": "calendar", "rate_bps": 0, "limit_pkts": 1000}
+    sim = Simulation(pipeline)
+    frame = sim.run("200ms").flow_periods
+    late = frame[frame["time_ns"] > 50_000_000]
+    seconds = (late["time_ns"].max() - 50_000_000) / 1e9
+    pkts = late.groupby("flow", observed=False)["pkts"].sum()
+    mbps = {str(flow): float(n) * 1004 * 8 / 1e6 / seconds for flow, n in pkts.items()}
+    assert mbps["gold"] == pytest.approx(16, rel=0.02)
+    assert mbps["silver"] == pytest.approx(8, rel=0.02)
+    assert mbps["flood"] == pytest.approx(16, rel=0.02)
+    assert _drops(sim).keys() == {("first", "pace_horizon")}
+
+
+def test_early_drop_takes_out_what_the_link_would_refuse() -> None:
+    sim = Simulation(_behind_each_vlan(kind="early_drop", scheduler="link"))
+    sim.run("200ms")
+    drops = _drops(sim)
+    # The flood sends 25,000 packets, of which the link carries 5,000 at most.
+    assert drops["first", "egress_full"] > 19_000
+    assert drops.get(("link", "egress_full"), 0) < 1_000
 
 
 def test_a_route_to_nowhere_is_refused() -> None:
