@@ -40,14 +40,20 @@ def measured_device(name: str, file: str = "", key: str = "") -> dict[str, Any]:
         if law["on"] == row["name"]:
             parts = ("batch_ns", "pkt_ns", "byte_ns", "length_ns", "table")
             params["laws"][law["kind"]] = {part: law[part] for part in parts if law.get(part)}
-    watts = row.get("measured", {})
-    params |= {key: watts[key] for key in ("off_w", "idle_w") if key in watts}
-    if "off_w" in params and "idle_w" in params:
+    return params | measured_watts(row)
+
+
+def measured_watts(row: Mapping[str, Any]) -> dict[str, float]:
+    """What a device's sensor read, as parameters of a device; empty if it has none. `row`: of the
+    profile's devices."""
+    read = row.get("measured", {})
+    watts = {key: float(read[key]) for key in ("off_w", "idle_w") if key in read}
+    if "off_w" in watts and "idle_w" in watts:
         # The device may have been busy just before off_w was read; use must never save power.
-        params["off_w"] = min(params["off_w"], params["idle_w"])
-    if watts.get("active_w"):
-        params["active_w"] = max(watts["active_w"].values())
-    return params
+        watts["off_w"] = min(watts["off_w"], watts["idle_w"])
+    if read.get("active_w"):
+        watts["active_w"] = max(map(float, read["active_w"].values()))
+    return watts
 
 
 def like_measured(params: Mapping[str, Any]) -> dict[str, Any]:

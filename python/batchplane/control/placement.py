@@ -61,8 +61,15 @@ def with_laws(pipeline: Mapping[str, Any]) -> dict[str, Any]:
         if n := len(placed["slowdown"]):
             told = f"{n} slow-down" + ("s" if n > 1 else "")
             origins.setdefault(_told(profile), []).append(told)
+    declared = dict(pipeline.get("devices", {}))
+    for name, device in declared.items():
+        params = device.get("params", {})
+        if profile is not None and (watts := profile.watts(str(device["kind"]), params)):
+            declared[name] = {**device, "params": {**params, **watts}}
+            origins.setdefault(_told(profile), []).append(f"watts of {name}")
     lines = [f"{', '.join(names)} from {origin}" for origin, names in origins.items()]
-    return {**pipeline, "placement": {**placed, "laws_origin": "; ".join(lines)}}
+    given = {"devices": declared} if declared else {}
+    return {**pipeline, **given, "placement": {**placed, "laws_origin": "; ".join(lines)}}
 
 
 def passed_over(pipeline: Mapping[str, Any]) -> Problem | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.json_file import read_json
+from ..base.measured_devices import measured_watts
 from ..base.problems import BadInput, Problem
 from ..base.version import __version__
 from ..base.whole_file import write_whole
@@ -27,6 +28,7 @@ CUDA = "cuda"
 SIMULATED = "simulated"
 OWN_MEMORY = (OPENCL, CUDA)
 COMMAND = "batchplane profile --devices"
+WATT_KEYS = ("off_w", "idle_w", "active_w")
 _SETUPS = "setups"
 # A larger slow-down means that the machine was held up; the placer has the same limit,
 # kMostStretch.
@@ -64,6 +66,14 @@ class DeviceProfile:
             if row["kind"] == kind and _is_meant(row, params):
                 return str(row["name"])
         return ""
+
+    def watts(self, kind: str, params: Mapping[str, Any]) -> dict[str, float]:
+        """What the sensor of a device read, as a pipeline declares it; empty if the pipeline
+        gives watts itself, or if nothing was read."""
+        if any(key in params for key in WATT_KEYS):
+            return {}
+        name = self.device_for(kind, params)
+        return next((measured_watts(row) for row in self.devices if row["name"] == name), {})
 
     def law(self, kind: str, params: Mapping[str, Any], on: str) -> tuple[MeasuredLaw, bool] | None:
         """The law of that module kind there, and whether it was measured with the same

@@ -10,7 +10,7 @@ from ..base.problems import BadInput, Problem
 from ..costs.batch_law import BatchLaw
 from ..costs.batch_laws import BatchLaws
 from ..costs.costs import CostsFile, resolve
-from ..costs.devices import CORES, INLINE, DeviceProfile
+from ..costs.devices import CORES, INLINE, WATT_KEYS, DeviceProfile
 from .devices import BUDGET_SHARE, UNPROMISED_NS, DeviceCase, PlacedApp, PlacedDevice
 
 KINDS = ("esp_encrypt", "esp_decrypt", "dpi", "digest", "classify")
@@ -78,7 +78,9 @@ def make_case(
     inline_w = placement.get("inline_w", _declared_w(profile, INLINE))
     placed = [PlacedDevice(INLINE, INLINE, active_w=float(inline_w))]
     for name, device in devices.items():
-        watts = (float(device.get("params", {}).get(k, 0)) for k in ("off_w", "idle_w", "active_w"))
+        params = device.get("params", {})
+        read = {} if profile is None else profile.watts(str(device["kind"]), params)
+        watts = (float({**read, **params}.get(key, 0)) for key in WATT_KEYS)
         placed.append(PlacedDevice(name, str(device["kind"]), *watts))
     apps = [
         _app(pipeline, name, shares[name] * offered_pps, pkt_bytes[name], slo_ns, tuple(devices))

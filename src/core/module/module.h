@@ -91,7 +91,8 @@ class Module {
   // Queues that still take in packets while the task behind them is held back: they are polled for 0 packets.
   [[nodiscard]] virtual bool absorbs() const { return false; }
   // For packet schedulers: the scheduler's flow of a packet, and everything that a simulation needs to do the
-  // same; null for other modules. Control thread.
+  // same; null for other modules. Modules that tell such flows apart without a queue for each also have the
+  // flow. Control thread.
   [[nodiscard]] virtual bool is_scheduler() const { return false; }
   static constexpr uint32_t kNotScheduled = ~0U;
   [[nodiscard]] virtual uint32_t scheduled_flow(Packet& pkt) const {

@@ -46,10 +46,6 @@ inline constexpr uint32_t kMaxFrameBytes = 9728;
 
 // Departure times are in steps of 16 ns and wrap after 68 s.
 inline constexpr uint32_t kDepartureTickShift = 4;
-// Rounded up: no packet is to leave early.
-[[nodiscard]] inline uint32_t departure_ticks_of(uint64_t at_ns) {
-  return static_cast<uint32_t>((at_ns + (1U << kDepartureTickShift) - 1) >> kDepartureTickShift);
-}
 
 class PacketPool;
 

@@ -2,7 +2,9 @@
 // packet_pool_test.cc - freed packets are reused soon, while they are still in the CPU caches.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "core/packet/packet_pool.h"
@@ -33,6 +35,24 @@ TEST(PacketPool, GivesWhatCameBackLast) {
   // Those in flight plus a cache or two; a FIFO pool would have cycled through all packets.
   EXPECT_LE(seen.size(), 2U * kUnderWayPkts);
   EXPECT_EQ(pool.available_pkts(), kPoolPkts);
+}
+
+// DPDK's pools have no common memory here, without its environment.
+TEST(PacketPool, ItsMemoryHoldsThePacketsDataAndNothingBehindIt) {
+  PacketPool pool("pool_memory", 64);
+  const std::vector<std::span<uint8_t>> pieces = pool.memory();
+  EXPECT_EQ(pieces.empty(), BATCHPLANE_DPDK != 0);
+  std::vector<Packet*> pkts(64);
+  ASSERT_TRUE(pool.alloc_bulk(pkts.data(), 64));
+  for (Packet* const pkt : pkts) {
+    pkt->reset(pool.data_bytes());
+    const auto holds = [pkt](std::span<uint8_t> piece) {
+      return pkt->data() >= piece.data() &&
+             pkt->data() + pkt->len_bytes() <= piece.data() + piece.size();
+    };
+    EXPECT_EQ(std::ranges::count_if(pieces, holds), pieces.empty() ? 0 : 1);
+  }
+  PacketPool::free_bulk(pkts.data(), 64);
 }
 
 #if !BATCHPLANE_DPDK && defined(__SANITIZE_ADDRESS__)

@@ -32,13 +32,5 @@ TEST(Packet, NotesLastUntilItsMetadataIsFresh) {
   PacketPool::free_bulk(pkts, 2);
 }
 
-TEST(Packet, NoDepartureIsEarly) {
-  EXPECT_EQ(departure_ticks_of(0), 0U);
-  EXPECT_EQ(departure_ticks_of(1), 1U);
-  EXPECT_EQ(departure_ticks_of(16), 1U);
-  EXPECT_EQ(departure_ticks_of(17), 2U);
-  EXPECT_EQ(departure_ticks_of((1ULL << 36) + 16), 1U);
-}
-
 }  // namespace
 }  // namespace batchplane

@@ -86,7 +86,7 @@ class Pacer final : public Module {
         ctx.drop(batch, i, kPaceHorizon);
         continue;
       }
-      pkt.set_departure_ticks(departure_ticks_of(at_ns));
+      pkt.set_departure_ticks(egress::departure_ticks_of(at_ns));
     }
   }
 

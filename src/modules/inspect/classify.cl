@@ -9,7 +9,7 @@
 #define LANES 128
 #define TEXTS 8       // of a group
 #define SHARED 2      // texts for which a work item uses weights that it has read
-#define AT_ONCE 8     // inputs whose weights, which come from afar on a GPU, are waited for together
+#define AT_ONCE 16    // inputs whose weights, which come from afar on a GPU, are waited for together
 #define WORDS_EACH 4  // so are words of texts
 #define HEAD_WORDS 3
 #define LAYER_WORDS 3

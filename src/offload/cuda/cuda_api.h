@@ -22,6 +22,7 @@ inline constexpr int32_t kNotReady = 600;
 inline constexpr uint32_t kHostMapped = 2;
 inline constexpr uint32_t kRegisterForAll = 1;  // contexts
 inline constexpr uint32_t kRegisterMapped = 2;
+inline constexpr uint32_t kRegisterReadOnly = 8;  // for GPUs; not all can
 inline constexpr uint32_t kStreamNonBlocking = 1;
 inline constexpr uint32_t kEventNoTiming = 2;
 inline constexpr int32_t kErrorLog = 5;  // the compiler's error log and its size

@@ -56,6 +56,18 @@ TEST(Cuda, ComputesAndGivesBackAllItTook) {
   }
 }
 
+TEST(Cuda, LetsTheGpuOnlyReadPacketsWhereItCan) {
+  for (const bool maps_writable_only : {false, true}) {
+    std::vector<uint8_t> lent(4096);
+    const std::span<uint8_t> pieces[] = {lent};
+    const Fake fake({.maps_writable_only = maps_writable_only});
+    CudaDevice device(CudaChoice{}, "devices.gpu");
+    device.lend(pieces);
+    EXPECT_EQ(device.lent_bytes(), lent.size());
+    EXPECT_EQ(fake_cu::state.is_mapped_read_only, !maps_writable_only);
+  }
+}
+
 // The first 8 KiB are copied here, and what is not lent. Devices on one GPU share what is mapped.
 TEST(Cuda, FetchesInputsFromMemoryThatIsLent) {
   constexpr uint32_t kInputs = 16;

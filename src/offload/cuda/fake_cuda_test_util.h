@@ -20,11 +20,12 @@ struct Faults {
   bool is_bad_text = false;
   size_t most_bytes = SIZE_MAX;  // of an allocation on the GPU
   bool maps_nothing = false;     // of this machine's memory
-  uint32_t fail_launch_at = 0;   // launch that is refused
-  uint32_t fail_batch_at = 0;    // launch that ends with an error
-  uint32_t hang_from = 0;        // launches from this one on never end
-  uint32_t wrong_from = 0;       // launches from this one on give wrong results
-  uint32_t n_polls = 0;          // polls until a batch is done
+  bool maps_writable_only = false;
+  uint32_t fail_launch_at = 0;  // launch that is refused
+  uint32_t fail_batch_at = 0;   // launch that ends with an error
+  uint32_t hang_from = 0;       // launches from this one on never end
+  uint32_t wrong_from = 0;      // launches from this one on give wrong results
+  uint32_t n_polls = 0;         // polls until a batch is done
 };
 
 struct State {
@@ -33,6 +34,7 @@ struct State {
   uint32_t n_launches = 0;
   uint32_t n_copies = 0;  // of batches
   uint32_t n_gathers = 0;
+  bool is_mapped_read_only = false;
   uint32_t n_fetched = 0;  // inputs from mapped memory
   std::map<const uint8_t*, size_t> mapped;
   uint32_t n_users = 0;  // of the context, which frees its contents with it
@@ -191,9 +193,12 @@ inline void add_memory(cu::Api& api) {
   api.free = &release<cu::Address>;
   api.host_alloc = [](void** to, size_t n, uint32_t) { return make(to, n); };
   api.host_free = &release<void*>;
-  api.host_register = [](void* begin, size_t n, uint32_t) {
+  api.host_register = [](void* begin, size_t n, uint32_t flags) {
     const std::scoped_lock lock(state.mutex);
     if (state.faults.maps_nothing || !has_context) return 801;
+    const bool is_read_only = (flags & cu::kRegisterReadOnly) != 0;
+    if (is_read_only && state.faults.maps_writable_only) return 801;
+    state.is_mapped_read_only = is_read_only;
     return state.mapped.emplace(static_cast<uint8_t*>(begin), n).second ? 0 : 712;
   };
   api.host_unregister = [](void* begin) {

@@ -28,10 +28,11 @@ std::shared_ptr<const MappedMemory> MappedMemory::of(const Api& api,
   if (auto mapped = entry.lock(); mapped != nullptr) {
     return mapped->memory().size() == memory.size() ? mapped : nullptr;
   }
-  if (api.host_register(memory.data(), memory.size(), kRegisterForAll | kRegisterMapped) !=
-      kSuccess) {
-    return nullptr;
-  }
+  const auto is_registered = [&](uint32_t more) {
+    const uint32_t flags = kRegisterForAll | kRegisterMapped | more;
+    return api.host_register(memory.data(), memory.size(), flags) == kSuccess;
+  };
+  if (!is_registered(kRegisterReadOnly) && !is_registered(0)) return nullptr;
   std::shared_ptr<const MappedMemory> mapped(new MappedMemory(api, std::move(context), memory));
   entry = mapped;
   return mapped;

@@ -81,6 +81,11 @@ def test_a_device_with_memory_of_its_own_is_known_by_its_profile(
     def measured(params: dict[str, Any]) -> dict[str, Any]:
         document = profile_of(params)
         row = {"name": "cuda0", "kind": "cuda", "device": "NVIDIA H200", "number": 0}
+        row["measured"] = {
+            "off_w": 130.0,
+            "idle_w": 124.0,
+            "active_w": {"dpi": 139.0, "ttl": 188.0},
+        }
         document["devices"].append(row)
         document["laws"].append({**document["laws"][0], "on": "cuda0", "table": table})
         return document
@@ -88,6 +93,12 @@ def test_a_device_with_memory_of_its_own_is_known_by_its_profile(
     keep_device_profile(measured({}), None)
     laws = with_laws(with_gpu)["placement"]["laws"]
     assert laws["ttl@gpu"]["table"] == table
+    told = with_laws(with_gpu)
+    watts = {"off_w": 124.0, "idle_w": 124.0, "active_w": 188.0}
+    assert told["devices"]["gpu"]["params"] == {**gpu["params"], **watts}
+    assert "watts of gpu from the profile" in told["placement"]["laws_origin"]
+    own = {**gpu, "params": {"device": "H200", "active_w": 300.0}}
+    assert with_laws({**with_gpu, "devices": {"gpu": own}})["devices"]["gpu"] == own
     keep_device_profile(measured({"mend_checksum": False}), None)
     assert "ttl@gpu" not in with_laws(with_gpu)["placement"]["laws"], "the daemon measures it"
 
