@@ -18,8 +18,9 @@ void make_stages(GraphBuild& build) {
   for (const auto& [name, spec] : build.spec.stages) {
     std::vector<Stage::Place> places;
     bool is_on_worker = false;
-    for (const StageSpec::Place& place : spec.places) {
+    for (StageSpec::Place place : spec.places) {
       const bool is_inline = place.device == kInlinePlace;
+      if (is_inline) place.is_known = build.spec.costs.contains(name);
       is_on_worker |= is_inline && (place.share > 0 || !pipeline.placement.is_null());
       places.push_back({place, is_inline ? nullptr : graph.devices.at(place.device)});
     }

@@ -13,7 +13,6 @@ namespace {
 
 constexpr double kMostJobPkts = 16'384;
 constexpr double kMostDepth = 64;
-constexpr size_t kMostPlaces = 7;  // six devices, and inline
 constexpr int64_t kStageQueuePkts = 4096;
 
 std::vector<std::string> names_in(const Value& on, const std::string& where) {
@@ -22,9 +21,9 @@ std::vector<std::string> names_in(const Value& on, const std::string& where) {
   if (on.is_list()) {
     for (const Value& name : on.as_list()) names.push_back(name.as_string());
   }
-  if (!names.empty() && names.size() <= kMostPlaces) return names;
+  if (!names.empty() && names.size() <= placement::kMaxPlaces) return names;
   throw ConfigError("'on' has " + std::to_string(names.size()) + " devices", where,
-                    "give 1 to " + std::to_string(kMostPlaces));
+                    "give 1 to " + std::to_string(placement::kMaxPlaces));
 }
 
 // As in the engine at start: all on the first place, unless shares are given.
@@ -63,6 +62,7 @@ void read_places(const Value& given, const ModuleSpec& module, const PipelineSpe
     const std::string of_law = where + ".laws." + place.device;
     if (!law.is_null()) {
       place.law = batch_law_from(law, of_law);
+      place.is_known = true;
     } else if ((place.share > 0 || is_placed) && place.device != kInlinePlace) {
       throw ConfigError(
           "nobody says what batches of '" + module.name + "' take on '" + place.device + "'",

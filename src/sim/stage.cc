@@ -48,8 +48,13 @@ void Stage::set(const Value& args) {
     const std::string& wanted = args["on"].as_string();
     const auto chosen = std::ranges::find(names, wanted);
     if (chosen == names.end()) refuse_name("device", wanted, names, where + ".on");
+    const auto place = static_cast<size_t>(chosen - names.begin());
+    if (!places_[place].spec.is_known) {
+      throw ConfigError("nobody says what batches take on '" + wanted + "'", where + ".on",
+                        "profile the device, or give it laws");
+    }
     next.share.fill(0);
-    next.share[static_cast<size_t>(chosen - names.begin())] = 1;
+    next.share[place] = 1;
   }
   if (!args["batch_pkts"].is_null()) {
     next.batch_pkts.fill(

@@ -29,6 +29,7 @@ struct StageSpec {
     std::string device;
     BatchLaw law;  // of a device; inline, the module's cost applies
     double share = 0;
+    bool is_known = false;  // what batches take there; only such places get any
   };
   std::vector<Place> places;
   uint32_t batch_pkts = 256;
@@ -55,7 +56,9 @@ class Stage {
   [[nodiscard]] uint64_t next_ns(uint64_t ring_ns) const;
   // Packets taken from the rings and not yet returned.
   [[nodiscard]] uint64_t inside_pkts() const { return inside_pkts_; }
-  [[nodiscard]] uint32_t max_inside_pkts() const { return (spec_.depth + 1) * most_pkts(); }
+  [[nodiscard]] uint32_t max_inside_pkts() const {
+    return (spec_.depth + 1) * spec_.max_batch_pkts;
+  }
   // From the next batch on. Batches are cut to max_batch_pkts.
   void place(const placement::Placing& placing);
   [[nodiscard]] const placement::Placing& placing() const { return placing_; }

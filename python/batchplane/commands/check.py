@@ -59,7 +59,8 @@ def check_pipeline(name: str, overrides: Sequence[str]) -> Checked:
         checked.notes = fit_weights(document, program, routes)
     except BadInput as error:
         checked.problems += error.problems
-    if checked.is_good and routes is not None:
+    # Where there are devices, the daemon is asked for the ways of flows by themselves.
+    if checked.is_good and (routes is not None or document.pipeline.get("devices")):
         from ..admission.admission import admission  # needs numpy, most pipelines do not
 
         checked.admitted = admission(document, program, None if checked.notes else routes)

@@ -10,7 +10,7 @@ from typing import Any
 from .batch_law import BatchLaw
 from .devices import CORES, INLINE, OWN_MEMORY, SIMULATED, DeviceProfile
 
-# If nothing was measured: the way to a thread and back (src/app/control/placement_loop.cc).
+# If nothing was measured: the way to a thread and back (src/placement/loop.cc).
 _WAY = BatchLaw(600.0, 10.0)
 # And the worker's part of it, roughly (bench_offload).
 _FEED = BatchLaw(200.0, 10.0)

@@ -17,7 +17,7 @@ from ..costs.devices import INLINE, SIMULATED
 from ..native.loader import load_native
 
 POLICIES = ("throughput", "latency", "power")
-# The same values as in the daemon's placement (src/app/control/placement_loop.cc).
+# The same values as in the daemon's placement (src/placement/loop.cc).
 BUDGET_SHARE = 0.5
 UNPROMISED_NS = 1e6
 USUAL_UTILISATION = 0.9

@@ -21,7 +21,7 @@ static inline float input_of(uint word, uint k, uint at, uint n_bytes, float sca
 
 // The inputs of n texts, n_words * 4 of each, to rows of `width`.
 static inline void take_inputs(__local float4* to, uint width, __global const uint* bytes,
-                               __local const uint2* places, uint n, uint n_words, float scale) {
+                               __global const uint2* restrict places, uint n, uint n_words, float scale) {
   for (uint begin = get_local_id(0); begin < n_words * n; begin += WORDS_EACH * LANES) {
     uint read[WORDS_EACH];
 #pragma unroll
@@ -120,13 +120,10 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void classify(
     __global const uint* restrict bytes, __global const uint2* restrict places, uint n,
     __global uint* restrict results, __global const uint* restrict table) {
   __local float4 values[2][MOST_WIDTH / 4];  // as much as any device has
-  __local uint2 own[TEXTS];
-  __local uint bests[LANES];
-  const uint lane = get_local_id(0), first = get_group_id(0) * TEXTS;
+  const uint first = get_group_id(0) * TEXTS;
   const uint n_texts = min(n - first, (uint)TEXTS);
   const uint n_layers = table[0], width = table[2];
   const uint most = min(MOST_WIDTH / 4 / width, (uint)TEXTS);  // texts that `values` has room for
-  if (lane < n_texts) own[lane] = places[first + lane];
 
   for (uint begin = 0; begin < n_texts; begin += most) {
     const uint n_here = min(n_texts - begin, most);
@@ -134,7 +131,7 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void classify(
     __global const float4* biases =
         (__global const float4*)table + (HEAD_WORDS + LAYER_WORDS * n_layers + 3) / 4;
     barrier(CLK_LOCAL_MEM_FENCE);
-    take_inputs(values[0], width, bytes, own + begin, n_here, (layer[0] + 3) / 4,
+    take_inputs(values[0], width, bytes, places + first + begin, n_here, (layer[0] + 3) / 4,
                 as_float(table[1]));
     for (uint l = 0; l < n_layers; ++l, layer += LAYER_WORDS) {
       barrier(CLK_LOCAL_MEM_FENCE);
@@ -142,7 +139,7 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void classify(
       biases += (layer[0] + 1) * (layer[2] / 4);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    choose(results + 2 * (first + begin), bests, values[n_layers % 2], width, n_here,
+    choose(results + 2 * (first + begin), (__local uint*)values[(n_layers + 1) % 2], values[n_layers % 2], width, n_here,
            (layer - LAYER_WORDS)[1]);
   }
 }

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import re
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +17,7 @@ from batchplane.commands.check import check_pipeline
 from batchplane.daemon.process import find_program
 from batchplane.lang.canonical import Document
 from batchplane.lang.check import daemon_check
-from batchplane.lang.load import load_pipeline
+from batchplane.lang.load import find_pipeline, load_pipeline
 from batchplane.routes import resolve
 from batchplane.routes.resolve import probe_grouped, probe_routes
 
@@ -209,3 +210,10 @@ def test_flows_with_the_same_route_are_one_row() -> None:
     assert by_flow["dl_0_0"].bound_ns is None
     assert by_flow["dl_0_0"].told == "rate_bps is 0: say what the link carries"
     assert by_flow["dl_0_0"].sends_bps == pytest.approx(1e6 / 160 * 8 * 60)
+
+
+def test_devices_do_not_keep_check_from_judging(tmp_path: Path) -> None:
+    path = tmp_path / "with_a_device.yaml"
+    plain = find_pipeline("shared_link").read_text()
+    path.write_text(plain + "devices: {cpu: {kind: cores, threads: 1}}\n")
+    assert check_pipeline(str(path), []).admitted

@@ -222,6 +222,13 @@ def test_devices_and_policies_change_while_traffic_flows(tmp_path: Path) -> None
     scenario.run("5ms")
     assert stage_of(scenario)["on"] == "thread" and stage_of(scenario)["batch_pkts"] == 7
     assert stage_of(scenario)["devices"][1]["done_pkts"] > 2000 and not scenario.warnings
+    bare = Simulation(
+        pipeline("card", "bare"), costs=COSTS,
+        scenario=_scenario(tmp_path, "{at: 2ms, table: hash, verb: device, args: {on: bare}}"),
+    )  # fmt: skip
+    bare.run("5ms")
+    assert "nobody says what batches take on 'bare'" in bare.warnings[0]
+    assert stage_of(bare)["on"] == "card"
     wrong = Simulation(
         pipeline("card"), costs=COSTS,
         scenario=_scenario(tmp_path, "{at: 2ms, table: hash, verb: device, args: {on: cart}}"),
@@ -235,6 +242,17 @@ def test_devices_and_policies_change_while_traffic_flows(tmp_path: Path) -> None
     shown = sim.show("placement")
     assert shown["choice"]["policy"] == "power"
     assert shown["reason"] == "policy", "at once, not at the end of the period"
+
+
+def test_a_module_may_run_on_seven_places() -> None:
+    cards = {f"card{i}": CARD for i in range(6)}
+    sim = Simulation(pipeline(*cards, "inline", devices=cards), costs=COSTS)
+    result = sim.run("5ms", is_drained=True)
+    places = stage_of(sim)["devices"]
+    assert [place["share"] for place in places] == [1.0, *[0.0] * 6]
+    assert [place["batch_pkts"] for place in places] == [256] * 7
+    assert [bool(place["done_pkts"]) for place in places] == [True, *[False] * 6]
+    assert result.report["balance"]["is_exact"]
 
 
 def test_a_place_that_placement_may_choose_needs_a_law() -> None:
