@@ -56,7 +56,9 @@ def test_every_kind_has_a_setup_or_says_why_not() -> None:
 def test_setups_are_good_pipelines(path: Path) -> None:
     kinds = load_kinds(find_program())
     document = load_pipeline(str(path), kinds=kinds)
-    assert [problem.line() for problem in check_document(document, kinds)] == []
+    problems = check_document(document, kinds)
+    # A module may be measured where it is of no use, such as a pace without a calendar.
+    assert [problem.line() for problem in problems if not problem.is_warning] == []
 
 
 def test_a_file_is_found_by_its_name_and_measures_what_is_called_as_its_kind(folder: Path) -> None:
