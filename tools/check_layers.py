@@ -24,7 +24,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "slo": {"base", "exec"},
     "egress": {"base"},
     "placement": {"base"},  # which applications run on which devices
-    "offload": {"base", "exec", "spec", "core"},  # and devices that process batches
+    "offload": {"base", "exec", "spec", "core", "placement"},  # and devices that process batches
     "sim": {"base", "exec", "telemetry", "spec", "slo", "egress", "placement"},
     "core": {"base", "exec", "spec"},
     "modules": {"base", "exec", "egress", "spec", "core"},

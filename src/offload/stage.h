@@ -12,6 +12,7 @@
 #include "base/batch_law.h"
 #include "core/module/feeder_queue.h"
 #include "offload/devices.h"
+#include "placement/placing.h"
 
 namespace batchplane::reason {
 extern const DropReason kRefused;
@@ -19,8 +20,9 @@ extern const DropReason kRefused;
 
 namespace batchplane::offload {
 
-// In place of a device name: the stage's own worker.
-inline constexpr const char* kInline = "inline";
+using placement::kInline;
+using placement::kMaxPlaces;
+using placement::Placing;
 
 [[nodiscard]] std::vector<ParamSpec> stage_params();
 
@@ -39,16 +41,6 @@ class JobQueue {
   std::array<Job*, kSlots> jobs_{};
   uint32_t head_ = 0;
   uint32_t tail_ = 0;
-};
-
-inline constexpr uint32_t kMaxPlaces = 7;  // six devices, and inline
-
-// Where a stage's packets go: the share of each place (they add up to 1) and its packets per batch.
-struct Placing {
-  std::array<double, kMaxPlaces> share{};
-  std::array<uint32_t, kMaxPlaces> batch_pkts{};
-  uint64_t age_limit_ns = 0;
-  double refused = 0;  // share dropped at the entry because no device has time for it
 };
 
 // Counters of the stage's worker; any thread may read them.

@@ -8,12 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "placement/placing.h"
 #include "placement/problem.h"
 
 namespace batchplane::placement {
 
-inline constexpr const char* kInline = "inline";  // in place of a device: the worker
-inline constexpr size_t kMaxPlaces = 7;  // of a stage; where modules are placed, kMaxDevices
 // A module that may run on devices. All counts are since the start.
 struct StageInfo {
   struct Place {
@@ -39,14 +38,6 @@ struct StageCounts {
   uint64_t held_pkts = 0;
   uint64_t max_held_pkts = 0;
   std::array<Done, kMaxPlaces> done;  // by place
-};
-
-// A plan for one stage; shares and batches by place.
-struct Placing {
-  std::array<double, kMaxPlaces> share{};
-  std::array<uint32_t, kMaxPlaces> batch_pkts{};
-  uint64_t age_limit_ns = 0;
-  double refused = 0;  // share dropped at the entry because no device has time for it
 };
 
 struct FlowPath {

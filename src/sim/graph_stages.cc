@@ -19,7 +19,7 @@ void make_stages(GraphBuild& build) {
     std::vector<Stage::Place> places;
     bool is_on_worker = false;
     for (StageSpec::Place place : spec.places) {
-      const bool is_inline = place.device == kInlinePlace;
+      const bool is_inline = place.device == placement::kInline;
       if (is_inline) place.is_known = build.spec.costs.contains(name);
       is_on_worker |= is_inline && (place.share > 0 || !pipeline.placement.is_null());
       places.push_back({place, is_inline ? nullptr : graph.devices.at(place.device)});

@@ -48,7 +48,7 @@ SimulatedStages::SimulatedStages(const std::unique_ptr<Graph>& graph, const Spec
       placement::StageInfo::Place place{
           .device = index_of(of.device, spec), .given = of.law, .tried = {}};
       const auto cost = spec.costs.find(module.name);
-      if (of.device == kInlinePlace) {
+      if (of.device == placement::kInline) {
         place.given.reset();
         if (cost != spec.costs.end())
           place.given = law_on_worker(cost->second, spec.pipeline.engine.batch_pkts);

@@ -48,7 +48,7 @@ void read_places(const Value& given, const ModuleSpec& module, const PipelineSpe
                  StageSpec& stage) {
   const std::string where = "simulation.stages." + module.name;
   const std::string on = pipeline.where("modules." + module.name + ".device.on");
-  std::vector<std::string> known{kInlinePlace};
+  std::vector<std::string> known{placement::kInline};
   for (const DeviceSpec& device : pipeline.devices) known.push_back(device.name);
   if (!given.is_null()) refuse_other_keys(given, {"laws", "shares"}, "key of a stage", where);
   for (const std::string& name : names_in(module.device["on"], on)) {
@@ -63,7 +63,7 @@ void read_places(const Value& given, const ModuleSpec& module, const PipelineSpe
     if (!law.is_null()) {
       place.law = batch_law_from(law, of_law);
       place.is_known = true;
-    } else if ((place.share > 0 || is_placed) && place.device != kInlinePlace) {
+    } else if ((place.share > 0 || is_placed) && place.device != placement::kInline) {
       throw ConfigError(
           "nobody says what batches of '" + module.name + "' take on '" + place.device + "'",
           of_law, "{batch_ns: 20000, pkt_ns: 10, byte_ns: 0.1}");

@@ -21,9 +21,6 @@ namespace batchplane::sim {
 
 class Queue;
 
-// Used in place of a device name: the worker that polls the stage.
-inline constexpr const char* kInlinePlace = "inline";
-
 struct StageSpec {
   struct Place {
     std::string device;

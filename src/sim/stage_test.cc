@@ -182,7 +182,7 @@ TEST(SimStage, DividesPacketsByShares) {
 }
 
 TEST(SimStage, InlineTakesTheWorkersTimeInBatchesOfTheEngine) {
-  StageRig rig(stage_on(kInlinePlace, {}, 100), {nullptr});
+  StageRig rig(stage_on(placement::kInline, {}, 100), {nullptr});
   rig.stage().set_cost({200, 10}, 32);
   rig.put(100, 0);
   EXPECT_EQ(rig.poll(0), numbers(0, 32));

@@ -82,7 +82,7 @@ def keep_profile(folder: Path, monkeypatch: pytest.MonkeyPatch, **change: Any) -
     rows = [{**law, "params_key": "", "on": on, "feed": law} for on in ("inline", "threads")]
     pair = {"kind": "dpi", "on": "threads", "beside": "digest", "on_other": "threads"}
     document = {
-        "version": 1, "cpu": cpu_name(), "date": "2026-01-02T03:04:05Z", "daemon": __version__,
+        "version": 2, "cpu": cpu_name(), "date": "2026-01-02T03:04:05Z", "daemon": __version__,
         "devices": [{"name": "inline", "kind": "inline"}, {"name": "threads", "kind": "cores"}],
         "laws": rows, "beside": [{**pair, "factor": 1.5}], **change,
     }  # fmt: skip

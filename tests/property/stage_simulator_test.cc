@@ -77,7 +77,7 @@ TEST(StageAndSimulator, FollowPlansAlike) {
                               {.batch_ns = 1.0 * rng.below(9'000), .pkt_ns = 40}};
     sim::StageSpec spec = sim::stage_on("gpu", laws[0], 1 + rng.below(64));
     spec.places.push_back({"other", laws[1], 0});
-    spec.places.push_back({sim::kInlinePlace, {}, 0});
+    spec.places.push_back({placement::kInline, {}, 0});
     spec.max_batch_pkts = 200;
     spec.depth = 1 + rng.below(4);
     DeviceSpec other = simulated_with(0, laws[1]);
@@ -97,17 +97,12 @@ TEST(StageAndSimulator, FollowPlansAlike) {
         const double share = rng.below(5) / 4.0;
         const double there = rng.below(3) / 2.0;
         Placing placing;
-        placement::Placing same;
         placing.share = {share, (1 - share) * there, (1 - share) * (1 - there)};
         placing.batch_pkts = {1 + rng.below(250), 1 + rng.below(250), 1 + rng.below(250)};
         placing.refused = rng.below(3) == 0 ? 0.3 : 0;
         placing.age_limit_ns = rng.below(30'000);
-        same.share = placing.share;
-        same.batch_pkts = placing.batch_pkts;
-        same.refused = placing.refused;
-        same.age_limit_ns = placing.age_limit_ns;
         engine.stage().place(placing);
-        simulated_stage.stage().place(same);
+        simulated_stage.stage().place(placing);
       }
       world.limit_pkts += rng.below(4) == 0 ? rng.below(100) : 0;
       const uint64_t made_before = world.n_made;

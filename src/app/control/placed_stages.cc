@@ -74,12 +74,7 @@ placement::StageCounts PlacedStages::counts(size_t index) const {
 }
 
 void PlacedStages::place(size_t stage, const placement::Placing& placing) {
-  offload::Placing to;
-  std::ranges::copy(placing.share, to.share.begin());
-  std::ranges::copy(placing.batch_pkts, to.batch_pkts.begin());
-  to.age_limit_ns = placing.age_limit_ns;
-  to.refused = placing.refused;
-  stages_[stage]->place(to);
+  stages_[stage]->place(placing);
 }
 
 std::vector<std::string> declared_devices(const Graph& graph) {
