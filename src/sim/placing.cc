@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/queue.h"
+#include "spec/stages.h"
 
 namespace batchplane::sim {
 namespace {
