@@ -212,7 +212,7 @@ Seen Loop::see(size_t app, double period_s) {
 
 void Loop::put_into_force(const Decision& decision) {
   for (size_t a = 0; a < world_->stages().size(); ++a) {
-    const placement::Placed& plan = decision.plan[a];
+    const Placed& plan = decision.plan[a];
     const std::vector<StageInfo::Place>& places = world_->stages()[a].places;
     const double served = plan.served();
     Placing placing;

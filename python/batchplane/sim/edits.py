@@ -35,9 +35,6 @@ def edits_of_sets(sets: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
             edit["idle"] = change["mode"]
         elif what == "generator":
             _generator(edit.setdefault("generators", {}).setdefault(change["name"], {}), change)
-        elif what == "device":
-            given = {key: value for key, value in change.items() if key not in ("what", "module")}
-            edit.setdefault("devices", {}).setdefault(change["module"], {}).update(given)
         elif what == "placement":
             edit.setdefault("placement", []).append(change)
         else:
