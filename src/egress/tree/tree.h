@@ -85,6 +85,8 @@ class Tree {
   }
 
  private:
+  static constexpr uint32_t kUnknown = ~0U;
+
   // tree_places.inl: the list that a node belongs in, and moving it there.
   [[nodiscard]] bool is_inner(uint32_t node) const noexcept { return node >= capacity_.leaves; }
   [[nodiscard]] ChildLists& siblings_of(const TreeNode& node) noexcept;
@@ -115,6 +117,8 @@ class Tree {
   void count_shed(TreeNode& node, uint32_t n_before) noexcept;
   void charge(Shaper& shaper, uint32_t wire_bytes, bool was_green) const noexcept;
   void settle(uint32_t at, uint32_t wire_bytes) noexcept;
+  [[nodiscard]] uint32_t run_of(uint32_t leaf) noexcept;
+  void pay_run() noexcept;
 
   // tree.cc: changes.
   void fit(uint32_t node, const NodeParams& params);
@@ -137,6 +141,8 @@ class Tree {
   uint64_t now_ns_ = 0;
   uint32_t served_ = kNone;               // the leaf of the last packet
   bool is_served_ = false;                // it is still first in the lists on its path
+  uint32_t run_left_bytes_ = 0;           // it may send so much before a node changes its place
+  uint32_t run_sent_bytes_ = 0;           // sent by it, and not yet accounted for on its path
   uint32_t drained_ = 0;                  // where drain() continues its search
   std::vector<uint32_t> unused_shapers_;  // of leaves; used only by changes
 };

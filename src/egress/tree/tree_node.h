@@ -114,6 +114,10 @@ struct alignas(64) Shaper {
     const uint64_t paid_at_ns = ceil.paid_at_ns();
     return paid_at_ns - std::min<uint64_t>(paid_at_ns, burst_ns);
   }
+  // Bytes that it may send now before its ceiling stops it.
+  [[nodiscard]] uint64_t room_bytes(uint64_t now_ns) const {
+    return ceil.is_set() ? ceil.bytes_until(now_ns + burst_ns, now_ns) : ~0ULL;
+  }
 };
 static_assert(sizeof(Shaper) == 64);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // tree_order.cc - chooses the next packet of a tree.
+#include <algorithm>
 #include <bit>
 #include <memory>
 #include <utility>
@@ -14,6 +15,7 @@ void Tree::place_path(uint32_t at) noexcept {
 }
 
 void Tree::take_off_path(uint32_t at) noexcept {
+  pay_run();
   TreeNode& node = nodes_[at];
   if (node.shaper != kNone) stop_waiting(node.shaper);
   if (node.place == Place::kOut) return;
@@ -33,6 +35,7 @@ void Tree::prefetch_path(uint32_t flow) const noexcept {
 
 void Tree::advance(uint64_t now_ns) noexcept {
   if (now_ns <= now_ns_) return;
+  pay_run();
   now_ns_ = now_ns;
   wheel_.advance(rates_, now_ns, [this](uint32_t id) {
     rates_[id].waits = Shaper::Waits::kNot;
@@ -217,7 +220,7 @@ inline void Tree::charge(Shaper& shaper, uint32_t wire_bytes, bool was_green) co
   shaper.min.charge(wire_bytes);
 }
 
-// Accounts for a packet of this node, which is first in its list, after it has been sent.
+// Accounts for what this node, which is first in its list, has sent since it was paid for.
 inline void Tree::settle(uint32_t at, uint32_t wire_bytes) noexcept {
   TreeNode& node = nodes_[at];
   const bool was_green = node.place == Place::kGreen;
@@ -245,15 +248,52 @@ inline uint32_t Tree::choose_leaf() noexcept {
   return at;
 }
 
+// Wire bytes that the leaf may send before a node on its path changes its place.
+inline uint32_t Tree::run_of(uint32_t leaf) noexcept {
+  uint64_t most = kUnknown - 1;
+  for (uint32_t at = leaf; at != root(); at = nodes_[at].parent) {
+    const TreeNode& node = nodes_[at];
+    if (node.place == Place::kGreen) return 0;
+    most = std::min<uint64_t>(most, static_cast<uint32_t>(node.credit_bytes - 1));
+    if (node.shaper != kNone) most = std::min(most, rates_[node.shaper].room_bytes(now_ns_));
+  }
+  return static_cast<uint32_t>(most);
+}
+
+// Accounts for the run up to now. No node changes its place by that.
+inline void Tree::pay_run() noexcept {
+  if (run_sent_bytes_ == 0) return;
+  const uint32_t sent_bytes = std::exchange(run_sent_bytes_, 0);
+  for (uint32_t at = served_; at != root(); at = nodes_[at].parent) {
+    nodes_[at].credit_bytes -= static_cast<int32_t>(sent_bytes);
+    if (nodes_[at].shaper != kNone) charge(rates_[nodes_[at].shaper], sent_bytes, false);
+  }
+}
+
 bool Tree::dequeue(Descriptor& out) noexcept {
-  if (nodes_[root()].inner.active == 0) return false;
   // As long as no node has changed its place, it is still the same leaf's turn.
-  uint32_t at = is_served_ ? served_ : choose_leaf();
-  served_ = at;
-  is_served_ = true;
-  out = pop(at);
+  if (!is_served_) {
+    pay_run();
+    if (nodes_[root()].inner.active == 0) return false;
+    served_ = choose_leaf();
+    is_served_ = true;
+    run_left_bytes_ = kUnknown;
+  }
+  TreeNode& leaf = nodes_[served_];
+  out = pop(served_);
   const uint32_t wire_bytes = capacity_.framing.wire_bytes(out.len_bytes());
-  for (; at != root(); at = nodes_[at].parent) settle(at, wire_bytes);
+  const bool has_more = leaf.backlog_pkts != 0;
+  if (run_left_bytes_ == kUnknown) {
+    const bool may_go_on = has_more && static_cast<int32_t>(wire_bytes) < leaf.credit_bytes;
+    run_left_bytes_ = may_go_on ? run_of(served_) : 0;
+  }
+  if (has_more && wire_bytes <= run_left_bytes_) {
+    run_left_bytes_ -= wire_bytes;
+    run_sent_bytes_ += wire_bytes;
+    return true;
+  }
+  const uint32_t sent_bytes = std::exchange(run_sent_bytes_, 0) + wire_bytes;
+  for (uint32_t at = served_; at != root(); at = nodes_[at].parent) settle(at, sent_bytes);
   return true;
 }
 
