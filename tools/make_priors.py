@@ -2,21 +2,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """make_priors.py - measures the built-in costs on this machine, in pipelines under load.
 
-usage: PYTHONPATH=python .venv/bin/python tools/make_priors.py [--missing]     about a minute
-Plans and simulations without a profile use these costs (`--costs prior`). A module alone has all
+usage: PYTHONPATH=python .venv/bin/python tools/make_priors.py [--missing] [--name NAME]
+Takes about a minute. Plans and simulations without a profile use these costs (`--costs prior`);
+those of another machine have another name (`--name epyc`: `--costs epyc`). A module alone has all
 caches to itself, so only kinds that are in none of the pipelines are measured in small setups. With
 --missing, only kinds that are not in the file yet are measured, and their entries name the machine.
 Kernel ports have their own entries and need network namespaces. Leave the machine idle meanwhile.
 """
 
+import argparse
 import json
 import statistics
-import sys
 from collections.abc import Sequence
 from datetime import date
-from pathlib import Path
 from typing import Any
 
+from batchplane.costs.costs import BUILT_IN, EPYC, PRIOR
 from batchplane.costs.file import LOOP_KEYS
 from batchplane.costs.keys import cpu_name
 from batchplane.daemon.process import find_program
@@ -26,7 +27,6 @@ from batchplane.profile.measure import ProfileOptions, profile_kinds, profile_pi
 from batchplane.profile.ports import profile_ports
 from batchplane.profile.setups import measured_in, setups
 
-TARGET = Path(__file__).resolve().parent.parent / "python" / "batchplane" / "costs" / "priors.json"
 FAMILIES = (
     "l2l3 nexthops=16",
     "gateway nexthops=16",
@@ -39,6 +39,7 @@ FAMILIES = (
     "ipsec_gateway",
     "subscribers",
 )
+MEASURED_HERE = (PRIOR, EPYC)
 NOT_KEPT = {"cost"}  # its costs are its parameters
 
 
@@ -143,16 +144,21 @@ def measured(options: ProfileOptions) -> dict[str, Any]:
 
 def main() -> None:
     """Measures, and writes the file."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--missing", action="store_true")
+    parser.add_argument("--name", choices=MEASURED_HERE, default=PRIOR)
+    given = parser.parse_args()
+    target = BUILT_IN[given.name]
     options = ProfileOptions(ms_per_module=300, passes=4)
-    if sys.argv[1:] == ["--missing"]:
-        priors = with_missing(json.loads(TARGET.read_text(encoding="utf-8")), options)
+    if given.missing:
+        priors = with_missing(json.loads(target.read_text(encoding="utf-8")), options)
     else:
         priors = measured(options)
     priors = with_ports(priors, options)
     lines = ",\n  ".join(json.dumps(module) for module in priors.pop("modules"))
     head = json.dumps(priors, indent=1).removesuffix("\n}")
-    TARGET.write_text(f'{head},\n "modules": [\n  {lines}\n ]\n}}\n', encoding="utf-8")
-    print(f"{TARGET}: {lines.count(chr(10)) + 1} entries")
+    target.write_text(f'{head},\n "modules": [\n  {lines}\n ]\n}}\n', encoding="utf-8")
+    print(f"{target}: {lines.count(chr(10)) + 1} entries")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ namespace batchplane::profile {
 namespace {
 
 constexpr double kQuiet = 0.1;  // low percentile, which stalls and slow phases do not reach
+// A time is the difference of two readings, less that of two others.
+constexpr double kStepsOff = 3;
 constexpr uint32_t kResamples = 100;
 constexpr double kLowTail = 0.025;
 constexpr double kHighTail = 0.975;
@@ -80,6 +82,18 @@ double percentile(std::vector<double> values, double p) {
   return values[static_cast<size_t>(rank)];
 }
 
+double undisturbed(const std::vector<double>& times, double step) {
+  const double quiet = percentile(times, kQuiet);
+  double sum = 0;
+  uint32_t n = 0;
+  for (const double time : times) {
+    if (std::abs(time - quiet) > kStepsOff * step) continue;
+    sum += time;
+    ++n;
+  }
+  return sum / n;
+}
+
 std::vector<double> Rounds::times() const {
   std::vector<uint32_t> all(count());
   std::iota(all.begin(), all.end(), 0U);
@@ -89,9 +103,9 @@ std::vector<double> Rounds::times() const {
 std::vector<double> Rounds::times_of(std::span<const uint32_t> rounds) const {
   std::vector<double> times;
   std::vector<double> chosen(rounds.size());
-  for (const std::vector<double>& of_size : ns_) {
-    std::ranges::transform(rounds, chosen.begin(), [&](uint32_t r) { return of_size[r]; });
-    times.push_back(percentile(chosen, kQuiet));
+  for (size_t s = 0; s < ns_.size(); ++s) {
+    std::ranges::transform(rounds, chosen.begin(), [&](uint32_t r) { return ns_[s][r]; });
+    times.push_back(undisturbed(chosen, steps_ns_[s]));
   }
   return times;
 }

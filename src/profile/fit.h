@@ -7,6 +7,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/cost_fit.h"
@@ -26,19 +27,26 @@ struct Interval {
 // By nearest rank; at least one value.
 [[nodiscard]] double percentile(std::vector<double> values, double p);
 
+// What repeated timings take when nothing disturbs them: their 10th percentile on a clock that tells any
+// two times apart. A clock with steps measures 37 ns as 30 or 40, so all that lie within a few steps of that
+// count, and their mean has no bias.
+[[nodiscard]] double undisturbed(const std::vector<double>& times, double step);
+
 // Many rounds of measurements, each with every size once.
 class Rounds {
  public:
-  explicit Rounds(uint32_t n_sizes) : ns_(n_sizes) {}
+  // `steps_ns`, by size: those of the clock, over the batches that are timed at once.
+  explicit Rounds(std::vector<double> steps_ns)
+      : steps_ns_(std::move(steps_ns)), ns_(steps_ns_.size()) {}
   void add(uint32_t size_index, double ns) { ns_[size_index].push_back(ns); }
   [[nodiscard]] size_t count() const { return ns_.empty() ? 0 : ns_.front().size(); }
 
-  // The undisturbed time of each size: 10th percentile over all rounds, or over those chosen
-  // (repeats allowed).
+  // The undisturbed time of each size, over all rounds, or over those chosen (repeats allowed).
   [[nodiscard]] std::vector<double> times() const;
   [[nodiscard]] std::vector<double> times_of(std::span<const uint32_t> rounds) const;
 
  private:
+  std::vector<double> steps_ns_;
   std::vector<std::vector<double>> ns_;  // by size, then round
 };
 

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "base/rng.h"
+#include "profile/module_rig.h"
 
 namespace batchplane::profile {
 namespace {
@@ -64,7 +65,7 @@ TEST(FitTest, PercentileIsByNearestRank) {
 
 // Most rounds are slowed down, by up to ten times: the law is that of the quiet rounds.
 TEST(FitTest, SlowRoundsDoNotCount) {
-  Rounds rounds(kBatchPkts);
+  Rounds rounds(std::vector<double>(kBatchPkts, 0.0));
   Rng rng(7);
   for (uint32_t round = 0; round < 100; ++round) {
     for (uint32_t s = 0; s < kBatchPkts; ++s) {
@@ -87,8 +88,38 @@ TEST(FitTest, SlowRoundsDoNotCount) {
   EXPECT_LT(pkt_ns.high - pkt_ns.low, 0.2);
 }
 
+// 2.6 GHz in steps of 10 ns; readings come at any time within a step.
+TEST(FitTest, StepsOfTheClockAverageOut) {
+  constexpr double kStepNs = 10;
+  Rng rng(11);
+  const auto measured = [&](double ns) {
+    const double at_ns = 1000 * rng.uniform();
+    return kStepNs * (std::floor((at_ns + ns) / kStepNs) - std::floor(at_ns / kStepNs));
+  };
+  for (const double true_ns : {0.7, 4.0, 37.0, 123.0}) {
+    std::vector<double> times;
+    for (int i = 0; i < 2000; ++i) {
+      const bool is_slow = i % 3 == 0;
+      times.push_back(measured(true_ns + (is_slow ? 60 : 0)) - measured(0));
+    }
+    EXPECT_NEAR(undisturbed(times, kStepNs), true_ns, 0.5);
+  }
+}
+
+TEST(FitTest, TheStepOfAClockIsFound) {
+  std::vector<uint64_t> fine;
+  std::vector<uint64_t> coarse;
+  for (uint64_t i = 0; i < 4096; ++i) {
+    const uint64_t cycles = 30 + i % 256 + (i % 50 == 0 ? 5000 : 0);
+    fine.push_back(cycles);
+    coarse.push_back((cycles + i % 26) / 26 * 26 + i % 2);
+  }
+  EXPECT_LE(step_of(fine), 2U);
+  EXPECT_NEAR(static_cast<double>(step_of(coarse)), 26, 1);
+}
+
 TEST(FitTest, SameRoundsSameDraws) {
-  Rounds rounds(kBatchPkts);
+  Rounds rounds(std::vector<double>(kBatchPkts, 0.0));
   Rng rng(3);
   for (uint32_t i = 0; i < 20 * kBatchPkts; ++i) {
     rounds.add(i % kBatchPkts, 10 + i % kBatchPkts + rng.uniform());

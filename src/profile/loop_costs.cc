@@ -17,17 +17,17 @@
 namespace batchplane::profile {
 namespace {
 
-constexpr double kQuietLoop = 0.1;
 constexpr uint32_t kMaxLoopRounds = 400;
 constexpr uint32_t kMinLoopRounds = 20;
 // Noise of fitted times that are differences of times ten times as long.
 constexpr double kNoiseNs = 10;
 
-// Contenders run in turn, round after round; the figure of each is its 10th percentile.
+// Contenders run in turn, round after round; the figure of each is its undisturbed time.
 class InTurn {
  public:
-  void add(const std::string& name, std::function<double()> run) {
-    contenders_.push_back({name, std::move(run), {}});
+  // `run` returns the time of one of `parts` that it times at once.
+  void add(const std::string& name, uint32_t parts, std::function<double()> run) {
+    contenders_.push_back({name, clock_step_ns() / parts, std::move(run), {}});
   }
   void run(double budget_ms, uint32_t max_rounds) {
     const TscClock& clock = TscClock::instance();
@@ -39,12 +39,13 @@ class InTurn {
   }
   [[nodiscard]] double operator[](const std::string& name) const {
     const auto c = std::ranges::find(contenders_, name, &Contender::name);
-    return percentile(c->ns, kQuietLoop);
+    return undisturbed(c->ns, c->step_ns);
   }
 
  private:
   struct Contender {
     std::string name;
+    double step_ns;
     std::function<double()> run;
     std::vector<double> ns;
   };
@@ -98,11 +99,12 @@ class Taker {
         arrived_{.pkts = stand_in_for_input(graph, "in")},
         rig_(stage_, {{&graph.at("queue"), &arrived_}}, nullptr, ModuleRig::Side::kTaken) {}
 
+  [[nodiscard]] uint32_t batches_of(uint32_t n_pkts) const { return rig_.batches_of(n_pkts); }
   double run(uint32_t n_pkts) {
     const uint64_t begin = begin_cycles();
     const uint64_t empty = end_cycles() - begin;
     const uint64_t cycles = rig_.run(n_pkts).value_or(empty);
-    const auto taken = static_cast<double>(cycles - std::min(cycles, empty));
+    const double taken = static_cast<double>(cycles) - static_cast<double>(empty);
     return taken / TscClock::instance().cycles_per_ns() / rig_.batches_of(n_pkts);
   }
 
@@ -138,17 +140,17 @@ struct LoopMeter::State {
                {.middle = Middle::kBuffer, .batch_pkts = most, .trigger_pkts = q});
     }
     for (uint32_t n = 1; n <= most; n *= 2) {
-      in_turn.add(label("take", n), [this, n] { return taker.run(n); });
+      in_turn.add(label("take", n), taker.batches_of(n), [this, n] { return taker.run(n); });
     }
     LoopRig& plain = *rigs.front();
-    in_turn.add("empty", [&plain] { return plain.run_empty(); });
-    in_turn.add("egress", [this] { return book(); });
+    in_turn.add("empty", LoopRig::kEmptyLoops, [&plain] { return plain.run_empty(); });
+    in_turn.add("egress", kBookedPkts, [this] { return book(); });
   }
 
   void add_case(const std::string& name, const LoopCase& what) {
     rigs.push_back(std::make_unique<LoopRig>(what, pool));
     LoopRig* const rig = rigs.back().get();
-    in_turn.add(name, [rig] { return rig->run(); });
+    in_turn.add(name, rig->n_loops(), [rig] { return rig->run(); });
   }
 
   // ns to book one packet's delay.

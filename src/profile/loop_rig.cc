@@ -9,7 +9,6 @@ namespace batchplane::profile {
 namespace {
 
 constexpr uint32_t kMaxLoops = 16;
-constexpr uint32_t kEmptyLoops = 32;
 constexpr uint64_t kEntrySpacingNs = 100;
 
 void add(PipelineSpec& spec, const std::string& name, const std::string& kind, Dict params) {
@@ -73,7 +72,7 @@ LoopRig::~LoopRig() { worker_->drain(kRingPkts); }
 // Packets get separate entry times, as from a generator, so that metering cannot book them
 // together.
 void LoopRig::fill() {
-  const uint32_t n = std::min(kRingPkts / what_.batch_pkts, kMaxLoops) * what_.batch_pkts;
+  const uint32_t n = n_loops() * what_.batch_pkts;
   const uint64_t now_ns = worker_->clock().now_ns();
   for (uint32_t i = 0; i < n; ++i) {
     Packet* pkt = nullptr;
@@ -85,13 +84,14 @@ void LoopRig::fill() {
   }
 }
 
+uint32_t LoopRig::n_loops() const { return std::min(kRingPkts / what_.batch_pkts, kMaxLoops); }
+
 double LoopRig::run() {
   fill();
-  const uint32_t n_loops = std::min(kRingPkts / what_.batch_pkts, kMaxLoops);
   const uint64_t begin = begin_cycles();
-  for (uint32_t i = 0; i < n_loops; ++i) (void)worker_->loop_once();
+  for (uint32_t i = 0; i < n_loops(); ++i) (void)worker_->loop_once();
   const auto cycles = static_cast<double>(end_cycles() - begin);
-  return cycles / TscClock::instance().cycles_per_ns() / n_loops;
+  return cycles / TscClock::instance().cycles_per_ns() / n_loops();
 }
 
 double LoopRig::run_empty() {

@@ -27,10 +27,13 @@ struct LoopCase {
 class LoopRig {
  public:
   static constexpr uint32_t kRingPkts = 256;
+  static constexpr uint32_t kEmptyLoops = 32;
 
   LoopRig(const LoopCase& what, PacketPool& pool);
   ~LoopRig();
 
+  // Loops that run() times at once.
+  [[nodiscard]] uint32_t n_loops() const;
   // ns per loop with a batch, averaged over as many loops as the ring has batches for.
   [[nodiscard]] double run();
   // ns per loop that finds nothing.

@@ -6,11 +6,16 @@
 #include <algorithm>
 #include <string>
 #include <thread>
+#include <utility>
+
+#include "base/clock.h"
 
 namespace batchplane::profile {
 namespace {
 
 constexpr uint32_t kMaxBatches = 16;
+constexpr uint32_t kStepTimes = 4096;
+constexpr uint32_t kLongestSpin = 256;
 
 constexpr uint32_t kMaxLooks = 100'000;   // polls until the frames have arrived
 constexpr uint32_t kLooksPerYield = 100;  // another thread may have to deliver the frames
@@ -37,6 +42,30 @@ uint64_t end_cycles() {
   const uint64_t cycles = __rdtscp(&aux);
   _mm_lfence();
   return cycles;
+}
+
+// The widest gap between neighbours. The longest times are disturbed ones, far apart on any clock.
+uint64_t step_of(std::vector<uint64_t> times) {
+  std::ranges::sort(times);
+  uint64_t widest = 0;
+  for (size_t i = times.size() / 20 + 1; i < times.size() / 2; ++i) {
+    widest = std::max(widest, times[i] - times[i - 1]);
+  }
+  return widest;
+}
+
+double clock_step_ns() {
+  static const double step_ns = [] {
+    std::vector<uint64_t> times;
+    for (uint32_t i = 0; i < kStepTimes; ++i) {
+      const uint64_t begin = begin_cycles();
+      for (uint32_t k = 0; k < i % kLongestSpin; ++k) asm volatile("" ::: "memory");
+      times.push_back(end_cycles() - begin);
+    }
+    const auto step = static_cast<double>(step_of(std::move(times)));
+    return step / TscClock::instance().cycles_per_ns();
+  }();
+  return step_ns;
 }
 
 ModuleRig::ModuleRig(Stage& stage, const std::vector<Member>& members, std::function<void()> stir,

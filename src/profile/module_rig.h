@@ -18,6 +18,10 @@ namespace batchplane::profile {
 // is counted.
 [[nodiscard]] uint64_t begin_cycles();
 [[nodiscard]] uint64_t end_cycles();
+// How far apart readings are: 10 ns on some CPUs. Measured on first use.
+[[nodiscard]] double clock_step_ns();
+// The step of the clock that measured these times, which are of all lengths.
+[[nodiscard]] uint64_t step_of(std::vector<uint64_t> times);
 
 // A module and the packets that arrive at it.
 struct Member {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/clock.h"
 
@@ -31,7 +32,9 @@ ModuleTimer::ModuleTimer(Stage& stage, const std::vector<Member>& members,
       std::ranges::find_if(sizes_pkts_, [this](uint32_t n) { return !run_at_last(rig_, n); });
   left_out_pkts_.assign(end, sizes_pkts_.end());
   sizes_pkts_.erase(end, sizes_pkts_.end());
-  rounds_ = Rounds(static_cast<uint32_t>(sizes_pkts_.size()));
+  std::vector<double> steps_ns;
+  for (const uint32_t n : sizes_pkts_) steps_ns.push_back(clock_step_ns() / rig_.batches_of(n));
+  rounds_ = Rounds(std::move(steps_ns));
   rig_.rest();
   order_.resize(sizes_pkts_.size());
   std::iota(order_.begin(), order_.end(), 0U);
@@ -81,7 +84,7 @@ double ModuleTimer::time_ns(uint32_t n_pkts) {
   const std::optional<uint64_t> cycles = run_at_last(rig_, n_pkts);
   // This size worked before: a failed run counts as a very long one.
   if (!cycles) return kLostNs;
-  return ns_of(std::max(static_cast<double>(*cycles) - empty, 0.0)) / rig_.batches_of(n_pkts);
+  return ns_of(static_cast<double>(*cycles) - empty) / rig_.batches_of(n_pkts);
 }
 
 }  // namespace batchplane::profile

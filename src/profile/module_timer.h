@@ -48,7 +48,7 @@ class ModuleTimer {
   std::vector<uint32_t> sizes_pkts_;
   std::vector<uint32_t> left_out_pkts_;
   std::vector<uint32_t> order_;
-  Rounds rounds_{0};
+  Rounds rounds_{{}};
 };
 
 }  // namespace batchplane::profile

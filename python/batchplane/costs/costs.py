@@ -22,11 +22,13 @@ from .law import CostLaw
 PRIOR = "prior"
 PAPER = "paper"
 WIDE = "wide"
+EPYC = "epyc"
 _PRIORS = Path(__file__).with_name("priors.json")
-# Files with a name instead of a path: built-in estimates, the same for batches of up to 256 with
-# cache effects, and the costs that the papers publish.
+# Files with a name instead of a path: built-in estimates, the same of another machine, those for
+# batches of up to 256 with cache effects, and the costs that the papers publish.
 BUILT_IN = {
     PRIOR: _PRIORS,
+    EPYC: Path(__file__).with_name("epyc.json"),
     WIDE: Path(__file__).with_name("wide.json"),
     PAPER: Path(__file__).with_name("paper.json"),
 }
@@ -90,7 +92,7 @@ ANY_IN_QUEUE = "/in"
 
 
 def load_costs(name: str | Path) -> CostsFile:
-    """Reads a costs file or a built-in one (`prior`, `wide`, `paper`). Raises BadInput."""
+    """Reads a costs file or a built-in one (`prior`, `epyc`, `wide`, `paper`). Raises BadInput."""
     path = BUILT_IN.get(str(name), Path(name))
     if not path.exists():
         raise BadInput(
