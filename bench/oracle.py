@@ -51,6 +51,7 @@ def options_from(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--strength", type=float, default=1, help="noise: times as much")
     parser.add_argument("--pipelines", type=int, default=30, help="random: how many")
     parser.add_argument("--first", type=int, default=0, help="random: seed of the first")
+    parser.add_argument("--costs", help="costs of another machine, such as epyc (not for random)")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     return parser.parse_intermixed_args(arguments)
 

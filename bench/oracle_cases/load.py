@@ -39,7 +39,7 @@ def points(options: argparse.Namespace) -> list[tuple[str, str]]:
 def compared(point: tuple[str, str], options: argparse.Namespace) -> list[Row]:
     """A row for each load and SLO of a pipeline."""
     case, kind = point
-    spec, watched = spec_of(case), CASES[case][2]
+    spec, watched = spec_of(case, options.costs), CASES[case][2]
     saturated = FixedTriggers(spec, watched)
     saturated.explore()
     most_pps = saturated.all_kept(math.inf)[0].rate_pps

@@ -40,7 +40,7 @@ def points(options: argparse.Namespace) -> list[str]:
 
 def compared(case: str, options: argparse.Namespace) -> list[Row]:
     """A row for each SLO of a pipeline. The search itself has no noise."""
-    quiet, watched = spec_of(case), CASES[case][2]
+    quiet, watched = spec_of(case, options.costs), CASES[case][2]
     fixed = FixedTriggers(quiet, watched)
     fixed.explore()
     n = options.periods or PERIODS

@@ -28,12 +28,13 @@ CASES: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
 }
 
 
-def spec_of(case: str) -> dict[str, Any]:
-    """The simulator's input: saturated, with buffers without their own age limits."""
+def spec_of(case: str, costs: str | None = None) -> dict[str, Any]:
+    """The simulator's input: saturated, with buffers without their own age limits. `costs`: other
+    ones than the pipeline's own."""
     pipeline, params, _ = CASES[case]
-    costs = COSTS / f"{re.sub(r'[(,]', '_', case).strip(')')}.json"
+    costs = costs or str(COSTS / f"{re.sub(r'[(,]', '_', case).strip(')')}.json")
     given = {**params, "age_limit": NO_LIMIT}
-    made = inputs_of(Case(case, pipeline, "null", given, costs=str(costs), sets=("idle=hold",)))
+    made = inputs_of(Case(case, pipeline, "null", given, costs=costs, sets=("idle=hold",)))
     spec = copy.deepcopy(dict(made.spec))
     spec["engine"]["idle"] = "hold"
     offer(spec, {"saturate": True})

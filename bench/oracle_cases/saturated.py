@@ -25,7 +25,7 @@ def points(options: argparse.Namespace) -> list[str]:
 
 def compared(case: str, options: argparse.Namespace) -> list[Row]:
     """A row for each SLO of a pipeline."""
-    return rows_of(case, spec_of(case), CASES[case][2], options)
+    return rows_of(case, spec_of(case, options.costs), CASES[case][2], options)
 
 
 def rows_of(

@@ -29,7 +29,7 @@ def points(options: argparse.Namespace) -> list[tuple[str, int]]:
 def compared(point: tuple[str, int], options: argparse.Namespace) -> list[Row]:
     """A row for each SLO."""
     case, lanes = point
-    spec = with_stairs(spec_of(case), lanes)
+    spec = with_stairs(spec_of(case, options.costs), lanes)
     given = argparse.Namespace(**{**vars(options), "slos": options.slos or SLOS})
     return rows_of(f"{case}, {lanes} lanes", spec, CASES[case][2], given)
 

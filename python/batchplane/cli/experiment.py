@@ -43,7 +43,7 @@ CostsOf = Annotated[
     str,
     typer.Option(
         "--costs",
-        metavar="FILE|prior|paper",
+        metavar="FILE|prior|epyc|paper",
         help="module costs; paper: as published in the papers",
     ),
 ]

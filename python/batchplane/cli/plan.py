@@ -47,7 +47,7 @@ Slos = Annotated[
 Costs = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE|prior|paper",
+        metavar="FILE|prior|epyc|paper",
         help="module costs from `batchplane profile` (default: the saved profile, else prior)",
     ),
 ]

@@ -52,7 +52,7 @@ Settings = Annotated[
 ]
 Costs = Annotated[
     str | None,
-    typer.Option(metavar="FILE|prior|paper", help="module costs from `batchplane profile`"),
+    typer.Option(metavar="FILE|prior|epyc|paper", help="module costs from `batchplane profile`"),
 ]
 Traffic = Annotated[
     str | None,

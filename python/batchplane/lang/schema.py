@@ -237,7 +237,7 @@ class ControllerModel(Strict):
         default_factory=dict, description="its settings, as in `set controller.NAME=VALUE`"
     )
     costs_file: str | None = Field(
-        default=None, description="costs that it starts with: a file, or prior, paper, wide"
+        default=None, description="costs that it starts with: a file, or prior, epyc, paper, wide"
     )
 
 

@@ -146,6 +146,10 @@ class Solver {
   bool moves_with_partner(const Program& program, uint32_t module, Score& best);
   bool improves(const Program& program, Score& best);
 
+  // program_alike.cc
+  void equalise_alike(const Program& program);
+  void equalise(const Program& program, double most);
+
   // Which flows and modules belong together.
   std::vector<uint32_t> module_flows_;         // flows through each module, module by module
   std::vector<uint32_t> module_flows_begin_;   // size: modules + 1
@@ -160,6 +164,7 @@ class Solver {
   std::vector<double> triggers_;    // integers, 0 = bypassed
   std::vector<uint8_t> is_free_;    // may hold
   std::vector<uint8_t> is_pinned_;  // bypassed regardless of prices
+  std::vector<uint8_t> is_seen_;
   std::vector<double> price_;       // by flow
   std::vector<double> module_price_;
   std::vector<double> weight_;     // of 1 / q in the objective, including the emphasis
