@@ -117,6 +117,20 @@ void ProgramView::find_heads_before() {
   for (uint32_t h = 0; h < segments_.size(); ++h) {
     if (heads_[h].before.size() == 1) program_.modules[h].before = heads_[h].before.front().head;
   }
+  // Sources first. Heads on a circle come last, in any order.
+  std::vector<size_t> missing;
+  for (const Head& head : heads_) missing.push_back(head.before.size());
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    if (missing[h] == 0) upstream_first_.push_back(h);
+  }
+  for (size_t i = 0; i < upstream_first_.size(); ++i) {
+    for (const uint32_t after : next[upstream_first_[i]]) {
+      if (--missing[after] == 0) upstream_first_.push_back(after);
+    }
+  }
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    if (missing[h] != 0) upstream_first_.push_back(h);
+  }
 }
 
 // A_v and M_v: members behind the head run once per batch. Behind a split they run as often as a
@@ -439,7 +453,7 @@ void ProgramView::fold_into(uint32_t h, Before& from, double weight, uint32_t tr
 
 bool ProgramView::predict_arrivals(const std::vector<uint32_t>& triggers_pkts) {
   bool any = false;
-  for (uint32_t h = 0; h < heads_.size(); ++h) {
+  for (const uint32_t h : upstream_first_) {
     ProgramModule& module = program_.modules[h];
     if (heads_[h].before.empty() || module.share <= 0) continue;
     // How much the parts of upstream batches that come here will grow, weighted by packets. Parts

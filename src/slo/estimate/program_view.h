@@ -161,6 +161,7 @@ class ProgramView {
   std::vector<uint32_t> head_of_;            // by module: segment that it heads
   std::vector<std::vector<uint32_t>> next_;  // successors by module, each once
   std::vector<Head> heads_;
+  std::vector<uint32_t> upstream_first_;  // heads
   std::vector<Task> tasks_;
   std::vector<double> current_;
   std::vector<double> min_service_ns_;

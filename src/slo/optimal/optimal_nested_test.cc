@@ -193,5 +193,46 @@ TEST(OptimalNested, OuterBuffersAnswerForWhatComesBehind) {
   }
 }
 
+// in -> split 0 -> split 1 -> ..., each with a second way out; modules are listed from the last one on.
+TEST(OptimalNested, ArrivalsFollowInOnePassWhateverTheOrderOfModules) {
+  constexpr uint32_t kLevels = 4;
+  const auto split_at = [](uint32_t level) { return kLevels - level; };
+  Model model;
+  model.batch_limit_pkts = kBatch;
+  model.modules.push_back({.name = "in"});
+  for (uint32_t i = 0; i < kLevels; ++i) {
+    model.modules.push_back({.name = "split_" + std::to_string(i), .has_buffer = true});
+  }
+  exec::ControlTask task{.inputs = {0}};
+  Snapshot period{.now_ns = 10'000'000, .period_ns = 10'000'000};
+  period.modules.resize(1 + 2 * kLevels);
+  const auto count = [&](uint32_t m, uint64_t pkts) {
+    period.modules[m].batches = period.modules[m].arrived_batches = 1000;
+    period.modules[m].pkts = period.modules[m].arrived_pkts = pkts;
+    period.modules[m].cost = {100, 10};
+  };
+  count(0, 16'000);
+  for (uint32_t level = 0; level < kLevels; ++level) {
+    const auto other = static_cast<uint32_t>(model.modules.size());
+    model.modules.push_back({.name = "out", .has_buffer = true, .is_egress = true});
+    const uint32_t from = level == 0 ? 0 : split_at(level - 1);
+    model.edges.push_back({from, 0, split_at(level)});
+    model.edges.push_back({split_at(level), 1, other});
+    task.modules.insert(task.modules.end(), {split_at(level), other});
+    count(split_at(level), 16'000 >> level);
+    count(other, 8'000 >> level);
+  }
+  task.inputs = {0};
+  model.tasks.push_back(task);
+  mark_controlled(model);
+  period.tasks = {{.in_pkts = 16'000, .runs = 1000, .busy_ns = 9'000'000}};
+  ProgramView view(model, {});
+  view.update(period);
+  std::vector<uint32_t> triggers(view.segments().size(), 0);
+  triggers[view.head_of(split_at(1))] = kBatch;
+  EXPECT_TRUE(view.predict_arrivals(triggers));
+  EXPECT_FALSE(view.predict_arrivals(triggers)) << "a second pass finds more";
+}
+
 }  // namespace optimal_nested_test
 }  // namespace batchplane::slo

@@ -68,7 +68,7 @@ void Solver::prepare(const Program& program) {
     by_flow->assign(n_flows, 0);
   }
   for (auto* flags : {&is_free_, &is_pinned_, &is_seen_}) flags->assign(n, 0);
-  for (auto* flags : {&is_short_, &is_out_, &is_implied_}) flags->assign(n_flows, 0);
+  for (auto* flags : {&is_short_, &is_out_, &is_implied_, &is_crossed_}) flags->assign(n_flows, 0);
   for (auto* by_task : {&emphasis_, &feedback_, &penalty_feedback_}) {
     by_task->assign(program.tasks.size(), 0);
   }
