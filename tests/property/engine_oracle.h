@@ -33,7 +33,7 @@ class Oracle {
       : plan_(plan), inputs_(plan.inputs()), buffers_(plan.nodes.size()) {
     for (uint32_t i = 0; i < buffers_.size(); ++i) {
       buffers_[i].trigger = plan.nodes[i].trigger_pkts;
-      buffers_[i].release_at = buffers_[i].turn = plan.nodes[i].release_at_pkts;
+      buffers_[i].release_at = plan.nodes[i].release_at_pkts;
       buffers_[i].age_limit_ns = plan.nodes[i].age_limit_ns;
     }
   }
@@ -42,9 +42,6 @@ class Oracle {
     std::deque<Pkt> held;
     uint32_t trigger = 0;
     uint32_t release_at = 0;
-    uint32_t turn = 0;
-    uint32_t full_in_a_row = 0;
-    bool must_go = false;  // all that it holds, in the next loop
     uint64_t age_limit_ns = 0;
     uint64_t since_ns = 0;
     uint64_t late_releases = 0;
@@ -58,12 +55,7 @@ class Oracle {
     Buffer& buffer = buffers_[i];
     if (q == buffer.trigger) return;
     buffer.trigger = q;
-    const uint32_t first = release_at != 0 ? std::min(release_at, q) : q;
-    const auto held = static_cast<uint32_t>(buffer.held.size());
-    buffer.turn = first;
-    buffer.full_in_a_row = 0;
-    buffer.must_go = held != 0 && held + first > q;
-    buffer.release_at = buffer.must_go ? first : held + first;
+    buffer.release_at = buffer.held.empty() && release_at != 0 ? std::min(release_at, q) : q;
   }
   void set_age_limit(uint32_t i, uint64_t ns) { buffers_[i].age_limit_ns = ns; }
 
@@ -110,7 +102,13 @@ class Oracle {
   void settle_changes() {
     for (size_t r = buffers_.size(); r-- > 0;) {
       const auto i = static_cast<uint32_t>(r);
-      if (std::exchange(buffers_[i].must_go, false)) release_all(i, exec::Cause::kChange);
+      Buffer& buffer = buffers_[i];
+      if (buffer.held.empty()) continue;
+      if (buffer.trigger == 0) {
+        release_all(i, exec::Cause::kChange);
+        continue;
+      }
+      while (buffer.held.size() >= buffer.trigger) release(i, buffer.trigger, exec::Cause::kChange);
     }
     take_turns();
   }
@@ -177,11 +175,6 @@ class Oracle {
               std::min<uint32_t>(static_cast<uint32_t>(buffers_[i].held.size()), plan_.batch_pkts),
               cause);
     }
-    if (cause == exec::Cause::kChange) return;
-    Buffer& buffer = buffers_[i];
-    if (std::exchange(buffer.full_in_a_row, 0) >= 8 && buffer.turn != 0) {
-      buffer.release_at = buffer.turn;
-    }
   }
 
   void release(uint32_t i, uint32_t n, exec::Cause cause) {
@@ -191,7 +184,6 @@ class Oracle {
     exec::CauseCount& count = buffer.causes[static_cast<uint32_t>(cause)];
     count.firings += 1;
     count.pkts += n;
-    buffer.full_in_a_row += cause == exec::Cause::kFull ? 1 : 0;
     count.wait_ns += now_ns_ - buffer.since_ns;
     log_.firings.push_back({i, n, cause});
     execute(i, batch);

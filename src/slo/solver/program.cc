@@ -67,8 +67,8 @@ void Solver::prepare(const Program& program) {
   for (auto* by_flow : {&price_, &penalty_, &room_ns_, &first_hold_ns_, &step_}) {
     by_flow->assign(n_flows, 0);
   }
-  for (auto* flags : {&is_free_, &is_pinned_, &is_seen_}) flags->assign(n, 0);
-  for (auto* flags : {&is_short_, &is_out_, &is_implied_, &is_crossed_}) flags->assign(n_flows, 0);
+  for (auto* flags : {&is_free_, &is_pinned_}) flags->assign(n, 0);
+  for (auto* flags : {&is_short_, &is_out_, &is_implied_}) flags->assign(n_flows, 0);
   for (auto* by_task : {&emphasis_, &feedback_, &penalty_feedback_}) {
     by_task->assign(program.tasks.size(), 0);
   }
@@ -362,7 +362,6 @@ void Solver::solve_round(const Program& program) {
   } else {
     polish(program, false);
   }
-  equalise_alike(program);
   finish(program);
 }
 

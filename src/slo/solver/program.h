@@ -146,12 +146,6 @@ class Solver {
   bool moves_with_partner(const Program& program, uint32_t module, Score& best);
   bool improves(const Program& program, Score& best);
 
-  // program_alike.cc
-  void equalise_alike(const Program& program);
-  void equalise(const Program& program, double most);
-  bool joins(const Program& program, uint32_t module, double budget_ns);
-  [[nodiscard]] double tightest_ns(const Program& program, uint32_t module) const;
-
   // Which flows and modules belong together.
   std::vector<uint32_t> module_flows_;         // flows through each module, module by module
   std::vector<uint32_t> module_flows_begin_;   // size: modules + 1
@@ -163,12 +157,10 @@ class Solver {
   // The relaxed point and its prices.
   std::vector<double> size_;  // q, or a where bypassed
   std::vector<double> last_size_;
-  std::vector<double> triggers_;     // integers, 0 = bypassed
-  std::vector<uint8_t> is_free_;     // may hold
-  std::vector<uint8_t> is_pinned_;   // bypassed regardless of prices
-  std::vector<uint8_t> is_seen_;     // by module
-  std::vector<uint8_t> is_crossed_;  // by flow
-  std::vector<double> price_;        // by flow
+  std::vector<double> triggers_;    // integers, 0 = bypassed
+  std::vector<uint8_t> is_free_;    // may hold
+  std::vector<uint8_t> is_pinned_;  // bypassed regardless of prices
+  std::vector<double> price_;       // by flow
   std::vector<double> module_price_;
   std::vector<double> weight_;     // of 1 / q in the objective, including the emphasis
   std::vector<double> own_price_;  // price of q, in addition to the flows' prices
