@@ -4,10 +4,10 @@
 
 usage: bench/beside_fixed.py [--slos 6] [--rounds 4] [--seconds 1] [--out FILE.json] [CASE...]
 
-Each case is saturated. First every `fixed(k)` runs for a moment: the SLOs lie evenly between the p95
-without buffers and that of full batches. At each SLO the controller then takes turns with the
-largest triggers that kept it, and with 0.5 to 0.9 of these. Rates leave out the time that the machine
-took away, and periods in which it held a worker up do not count as violated. The best fixed
+Each case is saturated. First every `fixed(k)` runs for a moment: the SLOs lie evenly between the
+p95 without buffers and that of full batches. At each SLO the controller then takes turns with the
+largest triggers that kept it, and with 0.5 to 0.9 of these. Rates leave out the time that the
+machine took away, and periods in which it held a worker up do not count as violated. The best fixed
 triggers are the fastest of those that violate at most 0.5 % of the periods, or no more than the
 controller does; a ratio is the median over rounds.
 """
