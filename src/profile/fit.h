@@ -28,8 +28,8 @@ struct Interval {
 [[nodiscard]] double percentile(std::vector<double> values, double p);
 
 // What repeated timings take when nothing disturbs them: their 10th percentile on a clock that tells any
-// two times apart. A clock with steps measures 37 ns as 30 or 40, so all that lie within a few steps of that
-// count, and their mean has no bias.
+// two times apart. A clock with steps measures 37 ns as 30 or 40, so the mean of all that lie within a few
+// steps of that counts. Timings that were disturbed by less than that are among them.
 [[nodiscard]] double undisturbed(const std::vector<double>& times, double step);
 
 // Many rounds of measurements, each with every size once.

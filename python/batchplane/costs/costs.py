@@ -238,7 +238,8 @@ def _middle(entries: list[Entry]) -> Entry:
 def _warnings(file: CostsFile, sources: Mapping[str, str], pipeline: str) -> list[Problem]:
     warnings = []
     if file.label == PRIOR:
-        warnings.append("these are built-in costs, measured on another machine with other tables")
+        where = "" if file.cpu == cpu_name() else " on another machine"
+        warnings.append(f"these are built-in costs, measured{where} with other tables")
     elif file.cpu and file.cpu != cpu_name():
         warnings.append(f"measured on another machine: {file.cpu}, this one is {cpu_name()}")
     guessed = [name for name, source in sources.items() if source in (SAME_NAME, SAME_KIND)]

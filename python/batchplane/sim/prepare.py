@@ -227,7 +227,7 @@ def _costs_of(document: Document, costs: Any) -> dict[str, Any]:
     name = PRIOR if costs is None else costs
     found = resolve(pipeline, load_costs(name), document.file or str(pipeline.get("name", "")))
     told = [problem.line() for problem in found.warnings]
-    origin = f"costs: {found.label}" if found.label == PRIOR else f"costs: {name}, {found.label}"
+    origin = f"costs: {name}" if found.label == PRIOR else f"costs: {name}, {found.label}"
     where = f", {found.cpu}" if found.cpu else ""
     where += f"; ports: {found.ports}" if found.ports else ""
     return {

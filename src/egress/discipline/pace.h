@@ -13,7 +13,7 @@ namespace batchplane::egress {
 inline constexpr uint64_t kMinPaceBps = 16'000;
 inline constexpr uint64_t kMaxPaceBps = 10'000'000'000'000;
 
-// Times are in units of 2^-28 ns: a byte takes 2^38 of them at 8 kbit/s and 5.4 million at 400
+// Times are in units of 2^-28 ns: a byte takes 2^48 of them at 8 kbit/s and 5.4 million at 400
 // Gbit/s, so the rate is exact to 10^-7 over the whole range.
 inline constexpr uint32_t kTimeUnitShift = 28;
 inline uint64_t time_units_per_byte(uint64_t rate_bps) {

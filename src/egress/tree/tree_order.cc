@@ -294,6 +294,8 @@ bool Tree::dequeue(Descriptor& out) noexcept {
   }
   const uint32_t sent_bytes = std::exchange(run_sent_bytes_, 0) + wire_bytes;
   for (uint32_t at = served_; at != root(); at = nodes_[at].parent) settle(at, sent_bytes);
+  // It may still be first: the ceiling may have let it through since the limit was worked out.
+  run_left_bytes_ = kUnknown;
   return true;
 }
 

@@ -27,6 +27,7 @@ figures = load_script("figures")
 run = load_script("run")
 violations = load_script("violations")
 sessions = load_script("sessions")
+beside_fixed = load_script("beside_fixed")
 Interval = figures.Interval
 
 
@@ -261,3 +262,31 @@ def test_a_smoke_run_fails_where_a_program_does(
 def test_a_smoke_run_asks_for_the_fewest_trials() -> None:
     options = run.options_of(run.BENCHMARKS[0], "smoke")
     assert options == ["--trials", "3", "--batches", "5"]
+
+
+class FakeBed:
+    """Controllers of known rates; the share of periods that are late grows beyond trigger 16."""
+
+    def __init__(self) -> None:
+        self.name = ""
+
+    def use(self, controller: str, _slo_ns: float) -> None:
+        self.name = controller
+
+    def measure(self, _slo_ns: float, _seconds: float) -> dict[str, float]:
+        if self.name == "optimal":
+            return {"rate_pps": 19e6, "violated": 0, "periods": 100}
+        k = int(self.name[len("fixed(") : -1])
+        return {"rate_pps": (10 + k / 2) * 1e6, "violated": max(0, k - 16), "periods": 100}
+
+
+def test_the_best_fixed_triggers_are_those_that_are_seldom_late() -> None:
+    options = argparse.Namespace(controller="optimal", rounds=2, seconds=1)
+    fixed = {k: 1000.0 * k for k in beside_fixed.TRIGGERS}
+    row = beside_fixed.one_slo(FakeBed(), 20_000, fixed, options)
+    assert row["best"] == "fixed(16)", "20 fits, but is late in 4 % of the periods"
+    assert row["ratio"] == pytest.approx(19 / 18) and row["violated"] == 0
+    assert "fixed(16)" in beside_fixed.show({"case": "gateway(16)", **row})
+    options.rounds = 1
+    never = beside_fixed.one_slo(FakeBed(), 40_000, {32: 32_000.0}, options)
+    assert never["best"] == "fixed(32)" and never["best_violated"] == pytest.approx(0.16)
