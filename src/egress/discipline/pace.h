@@ -66,6 +66,7 @@ class Pace {
   void charge(uint32_t bytes) { paid_at_.add_units(bytes * units_per_byte_); }
   // The most bytes that, sent from `now_ns` on, are paid for by `at_ns`, which is less than 2^32 ns later.
   [[nodiscard]] uint64_t bytes_until(uint64_t at_ns, uint64_t now_ns) const {
+    if (!is_set()) return ~0ULL;
     const FineTime from = paid_at_.ns < now_ns ? FineTime{now_ns} : paid_at_;
     if (from.ns >= at_ns) return 0;
     return (((at_ns - from.ns) << kTimeUnitShift) - from.part) / units_per_byte_;

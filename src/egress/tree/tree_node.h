@@ -116,7 +116,7 @@ struct alignas(64) Shaper {
   }
   // Bytes that it may send now before its ceiling stops it.
   [[nodiscard]] uint64_t room_bytes(uint64_t now_ns) const {
-    return ceil.is_set() ? ceil.bytes_until(now_ns + burst_ns, now_ns) : ~0ULL;
+    return ceil.bytes_until(now_ns + burst_ns, now_ns);
   }
 };
 static_assert(sizeof(Shaper) == 64);
