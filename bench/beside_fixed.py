@@ -17,7 +17,6 @@ starts anew in each of its turns, and the best triggers are chosen by the runs t
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 import time
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import violations
+from command_line import wanted_cases, write_rows
 from violations import ROOT, words_of_slo
 
 sys.path.insert(0, str(ROOT / "python"))
@@ -83,13 +83,12 @@ class Bed:
             "p95_ns": max(row["counted"]["p95_ns"] for row in rows if row.get("counted")),
         }
 
-    def p95_ns(self, controller: str, guess_ns: float) -> tuple[float, Json]:
+    def p95_ns(self, controller: str, guess_ns: float) -> float:
         """The p95 of a controller: delays are counted in parts of the SLO, exact only near it."""
         self.use(controller, guess_ns)
         for _ in range(2):
-            row = self.measure(guess_ns, LOOK_S)
-            guess_ns = row["p95_ns"]
-        return guess_ns, row
+            guess_ns = float(self.measure(guess_ns, LOOK_S)["p95_ns"])
+        return guess_ns
 
 
 def _gaps_ns(runtime: Json) -> float:
@@ -150,8 +149,7 @@ def measure(case: str, options: argparse.Namespace) -> list[Json]:
             fixed: dict[int, float] = {}
             guess_ns = 50_000.0
             for k in TRIGGERS:
-                guess_ns, _ = bed.p95_ns(f"fixed({k})", guess_ns)
-                fixed[k] = guess_ns
+                fixed[k] = guess_ns = bed.p95_ns(f"fixed({k})", guess_ns)
             least, most = fixed[0], fixed[32]
             for i in range(options.slos):
                 slo_ns = least * 1.05 + (most * 1.02 - least * 1.05) * i / max(options.slos - 1, 1)
@@ -179,23 +177,18 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--controller", default="optimal")
-    parser.add_argument(
-        "--costs", help="module costs (default: the saved profile, else the built-in ones)"
-    )
+    parser.add_argument("--costs", help="module costs (default: the saved profile, or measure now)")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    if unknown := [case for case in options.cases if case not in CASES]:
-        parser.error(f"no case '{unknown[0]}': one of {', '.join(CASES)}")
+    cases = wanted_cases(parser, options.cases, CASES)
     print(
         f"{'case':12} {'SLO':>9} {'rate':>10} {'violated':>9} {'best fixed':>10} {'rate':>10} "
         f"{'violated':>9} {'ratio':>7}"
     )
-    rows = [row for case in options.cases or CASES for row in measure(case, options)]
+    rows = [row for case in cases for row in measure(case, options)]
     ratios = [row["ratio"] for row in rows]
     print(f"mean {statistics.mean(ratios):.3f}, least {min(ratios):.3f}")
-    if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(rows, indent=2), encoding="utf-8")
+    write_rows(options.out, rows)
     return 0
 
 

@@ -14,13 +14,14 @@ what a user sees, and the second one is the cost of the gateway itself.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from command_line import write_rows
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
@@ -133,10 +134,8 @@ def main() -> int:
     print(f"{'controller':10} {'users':>8} {'ns':>10} {'times':>6} {'busy ns':>10} {'times':>6}")
     print("\n".join(lines(found, options.users)))
     print(f"wanted: at most {LIMIT:g} times; per packet sent, without what the machine took")
-    if options.out:
-        rows = [{"users": n, "controller": name, **row} for (n, name), row in found.items()]
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(rows, indent=2), encoding="utf-8")
+    rows = [{"users": n, "controller": name, **row} for (n, name), row in found.items()]
+    write_rows(options.out, rows)
     return 0
 
 

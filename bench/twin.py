@@ -29,6 +29,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from command_line import wanted_cases, write_rows
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
@@ -321,9 +323,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=1, help="of each percentile")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    unknown = [case for case in options.cases if case not in CASES]
-    if unknown:
-        parser.error(f"no case '{unknown[0]}': one of {', '.join(CASES)}")
+    cases = wanted_cases(parser, options.cases, CASES)
     print(
         f"{'case':26} {'Mpps':>6} {'sim.':>6} "
         + " ".join(f"{name:>7}" for name in REPORTED)
@@ -331,13 +331,11 @@ def main() -> int:
     )
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for case in options.cases or CASES:
+        for case in cases:
             rows.append(measure(case, Path(folder) / "costs.json", options.runs, options.seconds))
             print(show(rows[-1]), flush=True)
     print("differences: simulated over measured, the median module or flow; * = beyond its limit")
-    if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(rows, indent=2), encoding="utf-8")
+    write_rows(options.out, rows)
     return 0
 
 

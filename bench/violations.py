@@ -15,12 +15,13 @@ or that came before the ring had drained. SLOs are a share (--slo-share, default
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from command_line import wanted_cases, write_rows
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
@@ -160,9 +161,7 @@ def main() -> int:
     parser.add_argument("--slo-share", type=float, default=0.8)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    unknown = [case for case in options.cases if case not in CASES]
-    if unknown:
-        parser.error(f"no case '{unknown[0]}': one of {', '.join(CASES)}")
+    cases = wanted_cases(parser, options.cases, CASES)
     if options.slo and not parse_duration_ns(options.slo):
         parser.error(f"'{options.slo}' is no duration: 60us")
     print(
@@ -170,13 +169,11 @@ def main() -> int:
         f"{'violated':>9} {'unstalled':>9} {'excess':>8}  <= {LIMIT:.1%}"
     )
     rows = []
-    for case in options.cases or CASES:
+    for case in cases:
         rows.append(measure(case, options))
         print(show(rows[-1]), flush=True)
     print("of the worst flow; violated: of all periods, unstalled: of those without a stall")
-    if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(rows, indent=2), encoding="utf-8")
+    write_rows(options.out, rows)
     return 0
 
 

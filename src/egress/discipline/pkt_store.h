@@ -71,6 +71,7 @@ class PktStore {
     queue.head.handle_and_len = node.handle_and_len;
     queue.head.entry_ticks = node.entry_ticks;
     queue.first_node = node.next;
+    // The next head, if this queue is served again.
     __builtin_prefetch(&nodes_[node.next == kNone ? at : node.next], 1);
     node.next = free_node_;
     free_node_ = at;

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
+
+#include "exec/depth.h"
 
 namespace batchplane::slo {
 namespace {
@@ -117,20 +120,16 @@ void ProgramView::find_heads_before() {
   for (uint32_t h = 0; h < segments_.size(); ++h) {
     if (heads_[h].before.size() == 1) program_.modules[h].before = heads_[h].before.front().head;
   }
-  // Sources first. Heads on a circle come last, in any order.
-  std::vector<size_t> missing;
-  for (const Head& head : heads_) missing.push_back(head.before.size());
+  std::vector<std::pair<uint32_t, uint32_t>> edges;
   for (uint32_t h = 0; h < heads_.size(); ++h) {
-    if (missing[h] == 0) upstream_first_.push_back(h);
+    for (const uint32_t after : next[h]) edges.emplace_back(h, after);
   }
-  for (size_t i = 0; i < upstream_first_.size(); ++i) {
-    for (const uint32_t after : next[upstream_first_[i]]) {
-      if (--missing[after] == 0) upstream_first_.push_back(after);
-    }
-  }
-  for (uint32_t h = 0; h < heads_.size(); ++h) {
-    if (missing[h] != 0) upstream_first_.push_back(h);
-  }
+  const auto n_heads = static_cast<uint32_t>(heads_.size());
+  exec::Depths depths = exec::depths_of(n_heads, edges);
+  for (const uint32_t h : depths.in_cycle) depths.depth[h] = n_heads;  // last, in any order
+  upstream_first_.resize(n_heads);
+  std::iota(upstream_first_.begin(), upstream_first_.end(), 0U);
+  std::ranges::stable_sort(upstream_first_, {}, [&](uint32_t h) { return depths.depth[h]; });
 }
 
 // A_v and M_v: members behind the head run once per batch. Behind a split they run as often as a
