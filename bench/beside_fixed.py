@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import violations
-from command_line import wanted_cases, write_rows
+from case_rows import wanted_cases, write_rows
 from violations import ROOT, words_of_slo
 
 sys.path.insert(0, str(ROOT / "python"))

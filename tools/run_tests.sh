@@ -180,6 +180,12 @@ closing_lines() {
   grep -E '^SKIPPED|^UNSTEADY|NOT RUN|\*\*\*Skipped|\(Disabled\)' "$1" | sort | uniq -c | sed 's/^ */    /' || true
 }
 
+# What a failed step's log says of the tests that failed.
+failed_tests() {
+  grep -E '^(FAILED|ERROR) |\((Failed|Timeout|SEGFAULT|Subprocess aborted)\)$' "$1" | sort -u | head -n 20 |
+    cut -c 1-200 | sed 's/^[[:space:]]*/    /' || true
+}
+
 step() {
   local name=$1 log=$kLogs/$1.log limit=()
   [[ ${CI:-} != true || ${BATCHPLANE_LONG:-0} == 1 ]] || limit=(timeout --kill-after=10 "$kStepLimitS")
@@ -202,7 +208,10 @@ step() {
     tail -n 60 "$log"
     echo "---"
   fi
-  summary+=("$(printf '%-16s %-6s %5s s  ' "$name" "$verdict" "$((SECONDS - start))")$(closing_lines "$log" | sed '2,$s/^/                                  /')")
+  summary+=("$(printf '%-16s %-6s %5s s  ' "$name" "$verdict" "$((SECONDS - start))")$({
+    closing_lines "$log"
+    [[ $verdict == good ]] || failed_tests "$log"
+  } | sed '2,$s/^/                                  /')")
 }
 
 main() {

@@ -23,7 +23,7 @@ def load_script(name: str) -> ModuleType:
     return module
 
 
-command_line = load_script("command_line")
+case_rows = load_script("case_rows")
 figures = load_script("figures")
 run = load_script("run")
 violations = load_script("violations")
@@ -295,14 +295,23 @@ def test_the_best_fixed_triggers_are_those_that_are_seldom_late() -> None:
 
 def test_a_case_that_is_not_there_ends_the_script(capsys: pytest.CaptureFixture[str]) -> None:
     parser = argparse.ArgumentParser()
-    assert command_line.wanted_cases(parser, [], {"a": 1, "b": 2}) == {"a": 1, "b": 2}
-    assert command_line.wanted_cases(parser, ["b"], {"a": 1, "b": 2}) == ["b"]
+    assert case_rows.wanted_cases(parser, [], {"a": 1, "b": 2}) == {"a": 1, "b": 2}
+    assert case_rows.wanted_cases(parser, ["b"], {"a": 1, "b": 2}) == ["b"]
     with pytest.raises(SystemExit) as ended:
-        command_line.wanted_cases(parser, ["b", "c"], {"a": 1, "b": 2})
+        case_rows.wanted_cases(parser, ["b", "c"], {"a": 1, "b": 2})
     assert ended.value.code == 2 and "no case 'c': one of a, b" in capsys.readouterr().err
 
 
 def test_rows_are_written_where_a_file_is_wanted(tmp_path: Path) -> None:
-    command_line.write_rows(None, [{"a": 1}])
-    command_line.write_rows(tmp_path / "out" / "rows.json", [{"a": 1}])
+    case_rows.write_rows(None, [{"a": 1}])
+    case_rows.write_rows(tmp_path / "out" / "rows.json", [{"a": 1}])
     assert json.loads((tmp_path / "out" / "rows.json").read_text()) == [{"a": 1}]
+
+
+def test_no_script_has_the_name_of_a_module_of_the_tests() -> None:
+    """Which one is imported would depend on the order of the tests."""
+
+    def modules_in(folder: Path) -> set[str]:
+        return {path.stem for path in folder.glob("*.py")}
+
+    assert not modules_in(TREE / "bench") & modules_in(TREE / "tests" / "python")

@@ -126,3 +126,21 @@ def test_files_that_cannot_be_read_fail(tmp_path: Path) -> None:
     ran = Ran(tmp_path, GOOD, "import no_such_thing\n")
     assert ran.code == 1, ran.out
     assert not ran.unsteady and not (tmp_path / "some-again.log").exists()
+
+
+def test_the_summary_names_what_failed(tmp_path: Path) -> None:
+    log = tmp_path / "step.log"
+    log.write_text(
+        "FAILED tests/a.py::test_b - AssertionError\nERROR tests/c.py\n1 failed, 1 error in 2.0s\n"
+        "The following tests FAILED:\n\t  5 - test_slo (Failed)\n\t  6 - test_x (Timeout)\n"
+    )
+    words = ["bash", "-c", 'source "$1"; failed_tests "$2"', "bash"]
+    done = subprocess.run(
+        [*words, str(TOOLS / "run_tests.sh"), str(log)], capture_output=True, text=True, check=True
+    )
+    assert [line.strip() for line in done.stdout.splitlines()] == [
+        "5 - test_slo (Failed)",
+        "6 - test_x (Timeout)",
+        "ERROR tests/c.py",
+        "FAILED tests/a.py::test_b - AssertionError",
+    ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""command_line.py - what the command lines of several benchmark scripts have in common."""
+"""case_rows.py - which cases a benchmark script runs, and where it writes their rows."""
 
 import argparse
 import json
