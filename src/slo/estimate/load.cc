@@ -48,8 +48,8 @@ bool Load::count_inputs(const Snapshot& snapshot, const ProgramView& view, doubl
   // Without counts of its inputs, a task's full runs mean a ring that is never empty.
   for (uint32_t t = 0; snapshot.inputs.empty() && t < model_.tasks.size(); ++t) {
     if (is_fed_[t] && view.is_input_full(snapshot, t)) {
-      left_pkts_[t] =
-          std::max(0.0, static_cast<double>(settings_.ring_pkts) - model_.batch_limit_pkts);
+      left_pkts_[t] = std::max(0.0, static_cast<double>(settings_.ring_pkts) -
+                                        poll_limit_pkts(model_, snapshot.tasks[t]));
     }
   }
   return is_waiting;
