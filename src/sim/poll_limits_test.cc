@@ -87,6 +87,7 @@ TEST(PollLimits, BelongToTheTaskThatPollsTheModule) {
 TEST(PollLimits, StayWhenPartsMove) {
   Spec spec = saturated();
   spec.pipeline.workers = {{"w0", -1}, {"w1", -1}};
+  spec.costs[kAnyInQueue] = {};
   Simulation sim(spec);
   (void)period_at(sim, 8);
   sim.move({{"a", "w1"}});
