@@ -106,7 +106,7 @@ class Driver:
         changes: Sequence[Mapping[str, Any]],
         polls: Sequence[Mapping[str, Any]],
     ) -> None:
-        told = {"polls": list(polls)} if polls else {}
+        told: dict[str, Any] = {"polls": list(polls)} if polls else {}
         try:
             self._client.request("decide", number=number, changes=list(changes), **told)
         except DaemonError as error:  # the graph may have changed between period and decision
