@@ -93,7 +93,7 @@ def test_a_simulation_applies_it() -> None:
     assert small.told[:3] == [8, 4, 4]
     for word, why in (
         ("in.poll_pkts=33", "1 to engine.batch_pkts, 32"),
-        ("acl_0.poll_pkts=4", "is not polled"),
+        ("acl_0_0.poll_pkts=4", "is not polled"),
     ):
         with pytest.raises(BadInput, match=why):
             sim.set(word)
