@@ -148,6 +148,7 @@ struct TaskPeriod {
   uint64_t gap_ns = 0;  // included in the times above
   uint64_t firings = 0;
   uint32_t worst_firings_per_run = 0;
+  uint32_t poll_pkts = 0;  // most packets of a poll, at the end of the period; 0: not told
 };
 
 struct PeriodSnapshot {
@@ -159,6 +160,11 @@ struct PeriodSnapshot {
   std::vector<InputPeriod> inputs;  // as ControlModel has them
   std::vector<FlowPeriod> legs;     // as ControlModel has them; their SLO is 0
 };
+
+// The limit of a task's polls. Programs that give periods need not know of it.
+inline uint32_t poll_limit_pkts(const ControlModel& model, const TaskPeriod& task) {
+  return task.poll_pkts == 0 ? model.batch_limit_pkts : task.poll_pkts;
+}
 
 // Packets that inputs brought into the pipeline. Packets that a task takes from a queue were in it before.
 inline uint64_t entered_pkts(const ControlModel& model, const PeriodSnapshot& period) {
@@ -189,6 +195,12 @@ inline constexpr uint64_t kStrandingAge = 0;
 struct CreditChange {
   uint32_t module = 0;  // the queue
   uint32_t credit_pkts = 0;
+};
+
+// How many packets a poll of the task may take: 1 to the batch size.
+struct PollChange {
+  uint32_t task = 0;
+  uint32_t poll_pkts = 0;
 };
 
 // A module that is to move to another worker, together with everything that it alone feeds.
@@ -230,6 +242,7 @@ struct FlowVerdict {
 struct Decision {
   std::vector<BufferChange> changes;  // each module at most once; modules not listed stay unchanged
   std::vector<CreditChange> credits;  // each queue at most once
+  std::vector<PollChange> polls;      // each task at most once
   // Carried out after everything else is in force. The next decision is for another model.
   std::vector<MoveChange> moves;
   std::vector<FlowVerdict> flows;  // empty, or one for each flow

@@ -27,18 +27,19 @@
   X(delay_ns, uint64_t)           \
   X(p50_ns, uint64_t)             \
   X(p99_ns, uint64_t)
-#define BATCHPLANE_TASK_FIELDS(X) \
-  X(in_pkts, uint64_t)            \
-  X(runs, uint64_t)               \
-  X(idle_polls, uint64_t)         \
-  X(busy_ns, uint64_t)            \
-  X(idle_ns, uint64_t)            \
-  X(run_p99_ns, uint64_t)         \
-  X(run_max_ns, uint64_t)         \
-  X(gaps, uint64_t)               \
-  X(gap_ns, uint64_t)             \
-  X(firings, uint64_t)            \
-  X(worst_firings_per_run, uint32_t)
+#define BATCHPLANE_TASK_FIELDS(X)    \
+  X(in_pkts, uint64_t)               \
+  X(runs, uint64_t)                  \
+  X(idle_polls, uint64_t)            \
+  X(busy_ns, uint64_t)               \
+  X(idle_ns, uint64_t)               \
+  X(run_p99_ns, uint64_t)            \
+  X(run_max_ns, uint64_t)            \
+  X(gaps, uint64_t)                  \
+  X(gap_ns, uint64_t)                \
+  X(firings, uint64_t)               \
+  X(worst_firings_per_run, uint32_t) \
+  X(poll_pkts, uint32_t)
 #define BATCHPLANE_INPUT_FIELDS(X) \
   X(offered_pkts, uint64_t)        \
   X(taken_pkts, uint64_t)          \

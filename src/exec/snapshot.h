@@ -110,6 +110,7 @@ struct Balance {
 struct InputSnapshot {
   std::string module;
   InputCounts counts;
+  uint32_t poll_pkts = 0;  // most that a poll of it takes
 };
 
 struct Snapshot {

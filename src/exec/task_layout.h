@@ -70,7 +70,8 @@ struct TaskStorage {
   std::vector<std::vector<PathOp>> path_ops;
   std::vector<std::unique_ptr<std::vector<uint16_t>>> path_maps;
   std::vector<std::vector<uint64_t>> drop_counts;
-  std::unique_ptr<UnitPlan> unit_plan;  // explicit scheduling only
+  std::unique_ptr<UnitPlan> unit_plan;     // explicit scheduling only
+  uint32_t poll_pkts = kDefaultBatchPkts;  // most packets of a poll
 };
 
 template <class Traits>

@@ -201,7 +201,10 @@ void WholeMeter::State::measure(Way& way, double budget_ms) {
   const TscClock& clock = TscClock::instance();
   (void)set_triggers(way.trigger_pkts);
   const uint32_t batch_pkts = graph.spec.engine.batch_pkts;
-  if (way.poll_pkts != 0) worker.context().batch_limit_pkts = way.poll_pkts;
+  const auto limit_polls = [&](uint32_t pkts) {
+    for (Task* task : worker.tasks()) task->poll_pkts = pkts;
+  };
+  if (way.poll_pkts != 0) limit_polls(way.poll_pkts);
   if (way.is_far) far.start(0);
   const uint64_t give_up_ns = clock.now_ns() + kMaxStartNs;
   for (uint32_t found = 0; found < kSettlingLoops && clock.now_ns() < give_up_ns;) {
@@ -221,7 +224,7 @@ void WholeMeter::State::measure(Way& way, double budget_ms) {
   way.counts.add(before, counts_of(graph, worker));
   if (!way.is_far) add_samples(samples_before);
   if (way.is_far) far.stop();
-  worker.context().batch_limit_pkts = batch_pkts;
+  limit_polls(batch_pkts);
   worker.drain(kMaxDrains);
   (void)set_triggers(0);
 }

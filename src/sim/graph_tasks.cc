@@ -114,8 +114,10 @@ class TaskMaker {
       const Module* const end = &module;
       task_->hold_backs.push_back(exec::hold_back_of(end, ranks_.at(i), n_nodes, edges_by_rank_));
     }
+    std::vector<uint32_t> inputs;
     for (const Edge& edge : graph_.edges) {
       if (!is_input_here(edge)) continue;
+      inputs.push_back(edge.from);
       Module& module = *graph_.modules[edge.from];
       TaskInput input{.module = &module, .first = &task_->nodes[ranks_.at(edge.to)]};
       input.queue = module.queue;
@@ -132,6 +134,7 @@ class TaskMaker {
       }
       task_->inputs.push_back(input);
     }
+    task_->poll_pkts = build_.spec.pipeline.poll_pkts_of(inputs);
   }
 
   GraphBuild& build_;

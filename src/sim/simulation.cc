@@ -107,6 +107,7 @@ void Simulation::attach_tasks() {
     task->executor->run_by_deadline({engine.heavy_ns, kBacklogBatches * engine.batch_pkts});
   }
   set_wakers();
+  note_full_polls();
   for (const auto& worker : workers_) {
     for (Task* task : worker->tasks) task->executor->set_shares_worker(worker->tasks.size() > 1);
   }

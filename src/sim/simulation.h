@@ -130,6 +130,7 @@ class Simulation {
   void estimate_work();
   [[nodiscard]] Task* task_polling(uint32_t module);
   void set_budgets();
+  void note_full_polls();
   void check_credits(const std::vector<exec::CreditChange>& credits) const;
   [[nodiscard]] Executor& executor_of(uint32_t module, Node*& node);
   exec::PeriodSnapshot cumulative() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/nearest_word.h"
+#include "exec/poll_limits.h"
 #include "sim/simulation.h"
 
 namespace batchplane::sim {
@@ -48,6 +49,7 @@ void Simulation::check_credits(const std::vector<exec::CreditChange>& credits) c
 
 void Simulation::apply(const exec::Decision& decision) {
   check_credits(decision.credits);
+  exec::check_polls(graph_->model, decision.polls);
   Node* node = nullptr;
   for (const exec::BufferChange& change : decision.changes) {
     if (change.weight > exec::kMaxWeight) {
@@ -105,6 +107,19 @@ void Simulation::apply(const exec::Decision& decision) {
   if (!decision.changes.empty()) estimate_work();
   for (const exec::CreditChange& change : decision.credits) {
     graph_->modules[change.module]->queue->set_credit(change.credit_pkts);
+  }
+  for (const exec::PollChange& change : decision.polls) {
+    graph_->tasks[change.task]->poll_pkts = change.poll_pkts;
+  }
+  note_full_polls();
+}
+
+void Simulation::note_full_polls() {
+  for (const auto& worker : workers_) {
+    worker->full_poll_pkts = worker->ctx.batch_limit_pkts;
+    for (const Task* task : worker->tasks) {
+      worker->full_poll_pkts = std::min(worker->full_poll_pkts, task->poll_pkts);
+    }
   }
 }
 

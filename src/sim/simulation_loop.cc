@@ -67,13 +67,13 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
   Packet* pkts[exec::kMaxBatchPkts + 8];
   uint32_t n = 0;
   if (input.source != nullptr) {
-    n = input.source->poll(pkts, ctx.batch_limit_pkts, ctx.now_ns);
+    n = input.source->poll(pkts, poll_pkts, ctx.now_ns);
   } else if (input.queue != nullptr && input.queue->stage() != nullptr) {
-    n = input.queue->stage()->poll(*input.queue, ctx, pkts, ctx.batch_limit_pkts);
+    n = input.queue->stage()->poll(*input.queue, ctx, pkts, poll_pkts);
   } else if (input.queue != nullptr) {
     // Packets released in this very loop are already in the queue, whatever the last clock reading
     // says.
-    n = input.queue->take(pkts, ctx.batch_limit_pkts, ctx.clock.ticks >> kTicksPerNsLog2);
+    n = input.queue->take(pkts, poll_pkts, ctx.clock.ticks >> kTicksPerNsLog2);
   }
   const uint32_t n_polled = n + drop_refused(input, ctx);
   if (n_polled == 0) return 0;

@@ -28,6 +28,9 @@ Spec Simulation::present_spec() const {
       const uint32_t weight = task->executor->units()->schedule.weight(unit);
       if (weight > 1 || module.weight != 0) module.weight = weight;
     }
+    std::vector<uint32_t> inputs;
+    for (const TaskInput& input : task->inputs) inputs.push_back(input.module->index);
+    spec.pipeline.note_poll_pkts(inputs, task->poll_pkts);
   }
   return spec;
 }

@@ -139,7 +139,7 @@ void Simulation::wake(uint32_t woken, uint32_t waker, uint64_t waker_ticks, uint
 // Nobody else can have an earlier loop, and nobody wakes it.
 void Simulation::run_alone(Worker& worker, uint64_t until_ns) {
   while (worker.ctx.clock.ticks < until_ns << kTicksPerNsLog2) {
-    const bool is_full = loop_once(worker) >= worker.ctx.batch_limit_pkts;
+    const bool is_full = loop_once(worker) >= worker.full_poll_pkts;
     if (skips_idle_ && !is_full) book_idle_loops(worker, idle_loops(worker, until_ns));
   }
 }
@@ -175,7 +175,7 @@ void Simulation::run_in_turn(uint64_t until_ns) {
     book_idle_loops(worker, std::exchange(worker.idle_loops, 0));
     const uint64_t began_ticks = worker.ctx.clock.ticks;
     // After a full batch there is most likely another one.
-    const bool is_full = loop_once(worker) >= worker.ctx.batch_limit_pkts;
+    const bool is_full = loop_once(worker) >= worker.full_poll_pkts;
     if (skips_idle_ && !is_full) worker.idle_loops = idle_loops(worker, until_ns);
     set_turn(first);
     woken_.take_all([&](uint32_t woken) { wake(woken, first, began_ticks, until_ns); });

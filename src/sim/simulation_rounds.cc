@@ -27,8 +27,7 @@ void fill_inputs(Task& task, uint32_t batch_pkts) {
   for (const TaskInput& input : task.inputs) {
     if (input.source == nullptr) continue;
     const bool is_full = any_saturates || max_pps <= 0;
-    const double part = is_full ? 1 : input.source->offered_pps() / max_pps;
-    input.source->fill_always(part * batch_pkts, batch_pkts);
+    input.source->fill_always(is_full ? 1 : input.source->offered_pps() / max_pps, batch_pkts);
   }
 }
 

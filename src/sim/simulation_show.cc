@@ -53,7 +53,7 @@ void Simulation::capture_modules(exec::Snapshot& out) const {
       out.modules[task->modules[left.first->rank]].held_pkts += left.left_pkts();
     }
     for (const TaskInput& input : task->inputs) {
-      out.inputs.push_back({input.module->name, demand_of(input)});
+      out.inputs.push_back({input.module->name, demand_of(input), task->poll_pkts});
       exec::ModuleSnapshot& module = out.modules[input.module->index];
       for (uint32_t r = 0; r < kReasons; ++r) module.drops[r] += input.drops[r];
       if (input.queue != nullptr) continue;
@@ -169,6 +169,7 @@ exec::PeriodSnapshot Simulation::cumulative() const {
     made.busy_ns = worker.stats.busy_ns;
     made.idle_ns = worker.stats.idle_ns;
     made.worst_firings_per_run = task->executor->stats().worst_firings_per_run;
+    made.poll_pkts = task->poll_pkts;
     all.tasks.push_back(made);
   }
   return all;

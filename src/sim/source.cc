@@ -100,17 +100,17 @@ void Source::set_saturating(bool is_saturating, uint64_t now_ns) {
   ready_ticks_ = std::max(ready_ticks_, now_ns << kTicksPerNsLog2);
 }
 
-void Source::fill_always(double poll_pkts, uint32_t max_pkts) {
+void Source::fill_always(double part, uint32_t max_pkts) {
   is_always_full_ = true;
   spec_.is_on = true;
   spec_.drops_when_full = false;
   left_pkts_ = ~0ULL;
   pkt_ticks_ = burst_ticks_ = look_ticks_ = store_ticks_ = 0;
   stalls_ = {};
-  if (poll_pkts >= max_pkts) return;
+  if (part >= 1) return;
   // After a poll the ring holds at most the arrivals since the previous poll.
-  poll_pkts_ = poll_pkts;
-  spec_.ring_pkts = std::min(spec_.ring_pkts, static_cast<uint32_t>(std::ceil(poll_pkts)));
+  part_of_poll_ = part;
+  spec_.ring_pkts = std::min(spec_.ring_pkts, static_cast<uint32_t>(std::ceil(part * max_pkts)));
 }
 
 void Source::fill_evenly(double rate_pps) {

@@ -99,9 +99,9 @@ class Source {
     reader_ = reader;
   }
   // For plans, before the first poll: the schedule's next packet is in the ring as soon as there is
-  // room, regardless of its due time and generation cost. If poll_pkts is less than `max_pkts`, a
-  // poll returns that many on average.
-  void fill_always(double poll_pkts, uint32_t max_pkts);
+  // room, regardless of its due time and generation cost. If `part` is less than 1, a poll returns
+  // that part of what it may take, on average.
+  void fill_always(double part, uint32_t max_pkts);
   // For plans below full load: the same packets in the same order, one by one at this rate.
   void fill_evenly(double rate_pps);
   // Offered rate by its schedule; 0 = it saturates.
@@ -188,8 +188,8 @@ class Source {
   Stalls stalls_;
   uint64_t due_ns_ = 0;  // due time of the schedule's next packet, once started
   bool is_always_full_ = false;
-  double poll_pkts_ = 0;    // mean packets per poll; 0 = all that are there
-  double credit_pkts_ = 0;  // packets owed by earlier polls
+  double part_of_poll_ = 0;  // mean share of a poll that it fills; 0 = all that are there
+  double credit_pkts_ = 0;   // packets owed by earlier polls
 };
 
 }  // namespace batchplane::sim

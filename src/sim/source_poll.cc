@@ -11,7 +11,7 @@ namespace batchplane::sim {
 // Packets of this poll, of a source that brings less than a full poll; fractions of a packet are
 // kept for later.
 uint32_t Source::take_share(uint32_t most) {
-  credit_pkts_ += poll_pkts_;
+  credit_pkts_ += part_of_poll_ * most;
   const auto n = std::min(most, static_cast<uint32_t>(credit_pkts_));
   credit_pkts_ -= n;
   return n;
@@ -19,7 +19,7 @@ uint32_t Source::take_share(uint32_t most) {
 
 uint32_t Source::poll(Packet** pkts, uint32_t most, uint64_t now_ns) {
   produce(now_ns);
-  if (poll_pkts_ != 0) [[unlikely]]
+  if (part_of_poll_ != 0) [[unlikely]]
     most = take_share(most);
   if (n_seen_ < most) look(now_ns);
   uint32_t n = 0;

@@ -42,6 +42,7 @@ class StepCount {
 struct Worker {
   Context ctx;
   std::vector<Task*> tasks;
+  uint32_t full_poll_pkts = 0;  // after as many there are most likely more
   exec::SampleTurn sample;
   exec::WorkerStats stats;
   std::unique_ptr<exec::FlowMeter> meter;

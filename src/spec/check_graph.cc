@@ -25,6 +25,22 @@ void check_trigger(GraphCheck& graph, uint32_t m) {
   }
 }
 
+void check_poll(GraphCheck& graph, uint32_t m) {
+  const ModuleSpec& module = graph.spec.modules[m];
+  const uint32_t batch_pkts = graph.spec.engine.batch_pkts;
+  const std::string key = "modules." + module.name + ".poll_pkts";
+  if (module.poll_pkts == 0) return;
+  if (graph.kinds[m] != nullptr && !graph.kinds[m]->begins_task()) {
+    graph.mistakes.add(key, "a " + module.kind + " is not polled",
+                       "set poll_pkts at the input or queue that brings its packets");
+  }
+  if (module.poll_pkts > batch_pkts) {
+    graph.mistakes.add(key,
+                       "a poll of " + std::to_string(module.poll_pkts) + " is more than a batch",
+                       "at most engine.batch_pkts = " + std::to_string(batch_pkts));
+  }
+}
+
 void check_worker(GraphCheck& graph, uint32_t m) {
   const ModuleSpec& module = graph.spec.modules[m];
   if (module.worker.empty()) return;
@@ -54,6 +70,7 @@ void take_modules(GraphCheck& graph, const Kinds& kinds) {
   for (uint32_t m = 0; m < modules.size(); ++m) {
     if (!modules[m].door_of.empty()) continue;
     check_trigger(graph, m);
+    check_poll(graph, m);
     check_worker(graph, m);
   }
 }

@@ -94,7 +94,8 @@ void check_module(const ModuleSpec& module, const Kinds& kinds,
   }
   // Also suggests the words that may stand beside parameters.
   check_params(kind->second.params, module.params, key,
-               {"kind", "trigger", "age_limit", "worker", "weight", "queue_pkts"}, mistakes);
+               {"kind", "trigger", "age_limit", "worker", "weight", "queue_pkts", "poll_pkts"},
+               mistakes);
   for (const ParamSpec& param : kind->second.params) {
     const auto given = module.params.find(param.name);
     if (param.type != ParamType::kPort || given == module.params.end()) continue;

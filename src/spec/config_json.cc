@@ -104,6 +104,7 @@ ModuleSpec read_module(const std::string& name, const Value& value, Mistakes& mi
   module.worker = fields.string("worker");
   module.weight = fields.integer32("weight", 0, limits::kWeight);
   module.queue_pkts = fields.integer32("queue_pkts", 0, limits::kQueuePkts);
+  module.poll_pkts = fields.integer32("poll_pkts", 0, limits::kPollPkts);
   const Dict* const device = fields.dict("device");
   if (device != nullptr) module.device = *device;
   const Dict* const in_queue = fields.dict("in_queue");

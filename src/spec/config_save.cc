@@ -74,6 +74,7 @@ Dict module_value(const ModuleSpec& module) {
   if (!module.worker.empty()) out["worker"] = module.worker;
   if (module.weight != 0) out["weight"] = module.weight;
   if (module.queue_pkts != 0) out["queue_pkts"] = module.queue_pkts;
+  if (module.poll_pkts != 0) out["poll_pkts"] = module.poll_pkts;
   if (!module.device.is_null()) out["device"] = module.device;
   if (!module.in_queue.is_null()) out["in_queue"] = module.in_queue;
   return out;

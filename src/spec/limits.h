@@ -21,6 +21,7 @@ inline constexpr Limit kSampleOneRunIn{1, 1'073'741'824};
 inline constexpr Limit kHeavyNs{1, 65'535};
 inline constexpr Limit kSeed{0, 9'223'372'036'854'775'807};
 inline constexpr Limit kTriggerPkts{0, 256};
+inline constexpr Limit kPollPkts{1, 256};
 // Durations: eleven days at most. A holding time cannot be 0, but an SLO of 0 means none.
 inline constexpr Limit kStrandingLimitNs{1, 1'000'000'000'000'000};
 inline constexpr Limit kAgeLimitNs{1, 1'000'000'000'000'000};
@@ -42,7 +43,8 @@ inline constexpr Limit kFlows{0, 32'768};            // declared
 inline constexpr Limit kTrafficFlows{1, 1'048'576};  // of a generator
 inline constexpr Limit kRatePps{0, 1'000'000'000};
 
-static_assert(kBatchPkts.most == exec::kMaxBatchPkts && kTriggerPkts.most == exec::kMaxBatchPkts);
+static_assert(kBatchPkts.most == exec::kMaxBatchPkts && kTriggerPkts.most == exec::kMaxBatchPkts &&
+              kPollPkts.most == exec::kMaxBatchPkts);
 static_assert(kWeight.most == exec::kMaxWeight);
 static_assert(kQueuePkts.most == exec::kMaxQueuePkts && kTaskQueuePkts.most == kQueuePkts.most);
 

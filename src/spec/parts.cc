@@ -237,6 +237,11 @@ PipelineSpec with_moves(const PipelineSpec& spec, const std::vector<PartMove>& m
   PipelineSpec next = without_parts(without_doors(spec));
   for (const PartMove& move : moves) move_part(next, move, kinds);
   add_parts(next, kinds);
+  // A queue before a part that is still there is polled as before.
+  for (ModuleSpec& module : next.modules) {
+    const auto was = std::ranges::find(spec.modules, module.name, &ModuleSpec::name);
+    if (!module.leads_to.empty() && was != spec.modules.end()) module.poll_pkts = was->poll_pkts;
+  }
   add_doors(next, kinds);
   return next;
 }

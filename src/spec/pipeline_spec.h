@@ -2,6 +2,7 @@
 // pipeline_spec.h - a pipeline as plain data: read from JSON by src/app, input of the graph builder.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -22,6 +23,7 @@ struct ModuleSpec {
   std::string worker;         // inputs: the polling worker; others: where they run (parts.h)
   uint32_t weight = 0;        // explicit scheduling; 0 = not given
   uint32_t queue_pkts = 0;    // explicit scheduling; 0 = the task's setting
+  uint32_t poll_pkts = 0;     // of a polled module: most packets of a poll; 0 = not given
   std::string door_of;        // the queue to which this is another worker's entry (doors.h)
   Value device;               // where it runs (stages.h); null: on a worker
   Value in_queue;             // parameters of the queue before it, if one is needed (parts.h)
@@ -128,6 +130,21 @@ struct PipelineSpec {
   // Whether the pipeline makes a module a scheduling unit that its position in the graph would not.
   [[nodiscard]] static bool asks_for_unit(const ModuleSpec& module) {
     return module.trigger_pkts != 0 || module.weight != 0 || module.queue_pkts != 0;
+  }
+
+  // Most packets of a poll of a task with these inputs: the least that any of them is given.
+  [[nodiscard]] uint32_t poll_pkts_of(const std::vector<uint32_t>& inputs) const {
+    uint32_t least_pkts = engine.batch_pkts;
+    for (const uint32_t input : inputs) {
+      const uint32_t own_pkts = modules[input].poll_pkts;
+      if (own_pkts != 0) least_pkts = std::min(least_pkts, own_pkts);
+    }
+    return least_pkts;
+  }
+  // Writes a running task's limit down, unless that is what its inputs are given anyway.
+  void note_poll_pkts(const std::vector<uint32_t>& inputs, uint32_t poll_pkts) {
+    if (poll_pkts_of(inputs) == poll_pkts) return;
+    for (const uint32_t input : inputs) modules[input].poll_pkts = poll_pkts;
   }
 
   // "key" or "key (file:line)": for messages.

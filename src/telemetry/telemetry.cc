@@ -104,6 +104,7 @@ Value input_value(const exec::InputSnapshot& input) {
               {"waiting_pkts", counts.ring.waiting_pkts},
               {"backlog_pkts", counts.arrivals.backlog_pkts},
               {"ring_pkts", counts.ring.ring_pkts},
+              {"poll_pkts", input.poll_pkts},
               {"fill_mean_pkts", counts.ring.fill.mean_pkts()},
               {"fill_max_pkts", counts.ring.fill.max_pkts()}};
 }

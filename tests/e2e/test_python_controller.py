@@ -101,6 +101,28 @@ def test_twenty_lines_drive_the_daemon(gateway: Commands, folder: Path) -> None:
     assert_all_is_well(gateway)
 
 
+POLLS = """
+class Polls:
+    def __init__(self, model):
+        pass
+
+    def step(self, period):
+        return {"changes": [], "polls": [{"task": 0, "poll_pkts": 4}]}
+"""
+
+
+def test_polls_are_decided_too(gateway: Commands, folder: Path) -> None:
+    def poll_pkts() -> int:
+        return int(gateway.json("show", "cores")["cores"][0]["poll_pkts"][0])
+
+    assert poll_pkts() == 32
+    with deciding(gateway, written(folder, "polls.py", POLLS)):
+        wait_until(lambda: poll_pkts() == 4, "the polls are small")
+    gateway.good("set", "controller=none")
+    assert poll_pkts() == 32
+    assert_all_is_well(gateway)
+
+
 def test_a_run_with_your_own_controller(batchplane: Commands, folder: Path) -> None:
     file = written(folder, "steady.py", STEADY)
     done = batchplane.run(

@@ -77,5 +77,10 @@ def test_budgets_are_divided_over_workers(batchplane: Commands, folder: Path) ->
     assert [(r["ring"], r["from"], r["to"], r["credit_pkts"]) for r in told["rings"]] == [
         ("q", "w0", "w1", 64)
     ]
+    batchplane.good("set", "q.poll_pkts=8")
+    assert [ring["poll_pkts"] for ring in batchplane.json("show", "cores")["rings"]] == [8]
+    assert "poll_pkts: 8" in batchplane.good("save")
+    refused = batchplane.run("set", "q.poll_pkts=33")
+    assert refused.code == 2 and "1 to engine.batch_pkts, 32" in refused.err
     batchplane.good("set", "controller=none")
     assert_balanced(batchplane.stop("cut")["balance"])

@@ -123,6 +123,8 @@ class Trial {
       triggers.push_back({module.name, rng_.below(spec_.engine.batch_pkts + 1)});
     }
     rig_.engine().set_buffers(triggers, ages);
+    const auto n_tasks = static_cast<uint32_t>(rig_.engine().control_model().tasks.size());
+    rig_.engine().change_polls({{rng_.below(n_tasks), 1 + rng_.below(spec_.engine.batch_pkts)}});
     if (!spec_.flows.empty()) {
       const auto f = rng_.below(static_cast<uint32_t>(spec_.flows.size()));
       rig_.engine().set_slo(spec_.flows[f].name, rng_.below(20'000));

@@ -3,6 +3,7 @@
 // same costs, execute the same batches of the same modules for the same reasons at the same time.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,8 @@ void add_unit_changes(Scenario& scenario, const exec::ControlModel& model,
 }
 
 // What the last period has seen come to each input. The recorded arrivals have no ring to be full.
-void expect_same_demand(Engine& engine, sim::Simulation& simulation) {
+// `has_edits`: limits of polls may have changed meanwhile.
+void expect_same_demand(Engine& engine, sim::Simulation& simulation, bool has_edits) {
   const exec::PeriodSnapshot& a = engine.period(0.95);
   const exec::PeriodSnapshot b = simulation.period();
   const exec::ControlModel& model = simulation.model();
@@ -50,12 +52,43 @@ void expect_same_demand(Engine& engine, sim::Simulation& simulation) {
     EXPECT_EQ(mine.fill_max_pkts, theirs.fill_max_pkts);
     EXPECT_EQ(mine.fill_mean_pkts, theirs.fill_mean_pkts);
   }
+  for (const exec::PeriodSnapshot* period : {&a, &b}) {
+    for (const exec::TaskPeriod& task : period->tasks) {
+      EXPECT_TRUE(has_edits || task.in_pkts <= task.runs * task.poll_pkts);
+    }
+  }
 }
 
+// The same limits of polls for both, by what the tasks poll.
+class PollLimits {
+ public:
+  PollLimits(uint64_t seed, Scenario& scenario) : rng_(seed) {
+    most_pkts_ = scenario.pipeline_.engine.batch_pkts;
+    for (ModuleSpec& module : scenario.pipeline_.modules) {
+      const bool is_polled = module.kind == "queue" || module.kind == "stand_in_input";
+      if (is_polled && rng_.below(2) == 0) module.poll_pkts = 1 + rng_.below(most_pkts_);
+    }
+  }
+  void change(Engine& engine, const exec::ControlModel& model, exec::Decision& decision) {
+    for (uint32_t t = 0; t < model.tasks.size(); ++t) {
+      if (rng_.below(3) != 0) continue;
+      decision.polls.push_back({t, 1 + rng_.below(most_pkts_)});
+      const std::string& name = model.modules[model.tasks[t].inputs.front()].name;
+      engine.change_polls(engine.poll_changes({{name, decision.polls.back().poll_pkts}}));
+    }
+  }
+
+ private:
+  Rng rng_;
+  uint32_t most_pkts_ = 0;
+};
+
 // Both from zero to `end_ns`, with the same edits of triggers and limits on the way.
-void expect_same(uint64_t seed, bool is_scheduled) {
+void expect_same(uint64_t seed, bool is_scheduled, bool has_poll_limits = false) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   Scenario scenario(seed, is_scheduled);
+  std::optional<PollLimits> polls;
+  if (has_poll_limits) polls.emplace(seed, scenario);
   World& mine = scenario.world_;
   world = &mine;
   sim::Simulation simulation(scenario.simulated());
@@ -76,7 +109,8 @@ void expect_same(uint64_t seed, bool is_scheduled) {
     }
     mine.seen_ns = until_ns;
     // Taking a period reads the clock, and units are charged up to there: only at the end then.
-    if (!is_scheduled || until_ns >= end_ns) expect_same_demand(rig.engine(), simulation);
+    if (!is_scheduled || until_ns >= end_ns)
+      expect_same_demand(rig.engine(), simulation, is_scheduled);
     std::vector<Engine::TriggerEdit> triggers;
     std::vector<Engine::AgeEdit> ages;
     exec::Decision decision;
@@ -88,6 +122,7 @@ void expect_same(uint64_t seed, bool is_scheduled) {
       ages.push_back({module.name, age_ns});
       decision.changes.push_back({mine.index[module.name], trigger, age_ns, "test"});
     }
+    if (polls) polls->change(rig.engine(), simulation.model(), decision);
     if (is_scheduled) add_unit_changes(scenario, simulation.model(), decision);
     simulation.apply(decision);
     is_scheduled ? rig.engine().change_buffers(decision.changes)
@@ -111,6 +146,13 @@ TEST(EngineAndSimulator, ExecuteTheSameBatchesAtTheSameTime) {
   expect_same(2799, false);
   const uint64_t n_seeds = std::getenv("BATCHPLANE_LONG") != nullptr ? 3000 : 150;
   for (uint64_t seed = 1; seed <= n_seeds && !HasFatalFailure(); ++seed) expect_same(seed, false);
+}
+
+TEST(EngineAndSimulator, TakeTheSamePollsUnderTheSameLimits) {
+  const uint64_t n_seeds = std::getenv("BATCHPLANE_LONG") != nullptr ? 3000 : 100;
+  for (uint64_t seed = 1; seed <= n_seeds && !HasFatalFailure(); ++seed) {
+    expect_same(seed, seed % 4 == 0, true);
+  }
 }
 
 TEST(EngineAndSimulator, AgreeUnderExplicitScheduling) {

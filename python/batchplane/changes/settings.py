@@ -7,7 +7,15 @@ import fnmatch
 from collections.abc import Sequence
 from typing import Any
 
-from ..base.limits import AGE_LIMIT_NS, DELAY_SLO_NS, RATE_PPS, TRIGGER_PKTS, WEIGHT, Limit
+from ..base.limits import (
+    AGE_LIMIT_NS,
+    DELAY_SLO_NS,
+    POLL_PKTS,
+    RATE_PPS,
+    TRIGGER_PKTS,
+    WEIGHT,
+    Limit,
+)
 from ..base.problems import BadInput, Problem, suggestion
 from ..base.units import duration_text, parse_duration_ns, parse_scaled
 from ..control.options import controller_set, is_control_word
@@ -18,6 +26,8 @@ from ..lang.yaml_loader import resolve_plain
 FORMS = """  MODULE.trigger=PKTS            packets that the buffer collects; 0 = no buffering
   MODULE.age_limit=50us          longest time it holds a packet; none = the stranding limit
   MODULE.weight=8                its share of the core, 1 to 1024, with wfq execution
+  INPUT.poll_pkts=8              most packets of a poll of its task, 1 to engine.batch_pkts;
+                                 also of a queue that a task polls
   FLOW.slo=1ms                   the delay SLO
   GENERATOR.rate=5M              packets per second; also .on, .saturate=true|false,
                                  .weights=3,1
@@ -29,6 +39,7 @@ FORMS = """  MODULE.trigger=PKTS            packets that the buffer collects; 0 
   idle=release|hold              when no input arrives: release held packets, or hold them
 NAME can be a pattern: 'ttl_*.trigger=8'."""
 
+_OF_MODULE = ("trigger", "age_limit", "weight", "poll_pkts")
 _GENERATOR = ("rate", "on", "saturate", "weights")
 _FLAGS = {"on": "is_on", "saturate": "is_saturating"}
 
@@ -111,7 +122,7 @@ def _placement(word: str, names: list[str], value: str) -> dict[str, Any]:
 
 
 def _group(setting: str, pattern: str, names: dict[str, list[str]]) -> str:
-    if setting in ("trigger", "age_limit", "weight"):
+    if setting in _OF_MODULE:
         return "module"
     if setting == "slo":
         return "flow"
@@ -120,9 +131,7 @@ def _group(setting: str, pattern: str, names: dict[str, list[str]]) -> str:
         return "generator"
     if fnmatch.filter(names.get("port", []), pattern):
         return "port"
-    fix = suggestion(
-        setting, ("trigger", "age_limit", "weight", "slo", *_GENERATOR), "see batchplane set --help"
-    )
+    fix = suggestion(setting, (*_OF_MODULE, "slo", *_GENERATOR), "see batchplane set --help")
     raise _bad(f"{pattern}.{setting}", f"unknown setting '{setting}'", fix)
 
 
@@ -136,10 +145,14 @@ def _matching(word: str, pattern: str, names: dict[str, list[str]], group: str) 
 
 
 def _change(word: str, setting: str, value: str) -> dict[str, Any]:
-    if setting == "trigger":
+    if setting in ("trigger", "poll_pkts"):
         if not value.isdigit():
-            raise _bad(word, f"'{value}' is not a number of packets", "for example ttl.trigger=8")
-        return {"what": "trigger", "trigger_pkts": _within(word, value, int(value), TRIGGER_PKTS)}
+            example = "ttl.trigger=8" if setting == "trigger" else "in.poll_pkts=8"
+            raise _bad(word, f"'{value}' is not a number of packets", f"for example {example}")
+        if setting == "trigger":
+            pkts = _within(word, value, int(value), TRIGGER_PKTS)
+            return {"what": "trigger", "trigger_pkts": pkts}
+        return {"what": "poll_pkts", "poll_pkts": _within(word, value, int(value), POLL_PKTS)}
     if setting == "weight":
         if not value.isdigit() or not WEIGHT.least <= int(value) <= WEIGHT.most:
             raise _bad(word, f"'{value}' is not a weight", f"{WEIGHT.least} to {WEIGHT.most}")

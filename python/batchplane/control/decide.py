@@ -96,13 +96,19 @@ class Driver:
         if decision is None:
             self._tell_fault(number, self._guard.faults[-1])
         else:
-            self._send(number, decision["changes"])
+            self._send(number, decision["changes"], decision.get("polls", []))
         self.steps += 1
         return number
 
-    def _send(self, number: int, changes: Sequence[Mapping[str, Any]]) -> None:
+    def _send(
+        self,
+        number: int,
+        changes: Sequence[Mapping[str, Any]],
+        polls: Sequence[Mapping[str, Any]],
+    ) -> None:
+        told: dict[str, Any] = {"polls": list(polls)} if polls else {}
         try:
-            self._client.request("decide", number=number, changes=list(changes))
+            self._client.request("decide", number=number, changes=list(changes), **told)
         except DaemonError as error:  # the graph may have changed between period and decision
             self._tell(error.lines()[0])
 

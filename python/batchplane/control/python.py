@@ -23,7 +23,10 @@ from .step_limit import StepTimeout, limited
 STEP_LIMIT_S = 5.0
 # A controller that hangs this often in a row would hang for ever.
 MAX_HANGS = 3
-_DECISION_KEYS = ("changes", "credits", "moves", "flows", "predicted_load", "predicted_pps")
+_DECISION_KEYS = (
+    *("changes", "credits", "polls", "moves", "flows"),
+    *("predicted_load", "predicted_pps"),
+)
 
 
 class Controller(Protocol):
@@ -86,10 +89,10 @@ def plain_decision(answer: Any, model: Mapping[str, Any]) -> dict[str, Any]:
     rest |= {"moves": _plain_moves(rest.pop("moves"), model, names)} if "moves" in rest else {}
     if "credits" in rest:
         rest["credits"] = [_plain_credit(change, names) for change in rest["credits"]]
-    modules = [change["module"] for change in plain]
-    for module in modules:
-        if modules.count(module) > 1:
-            raise Nonsense(f"'{names[module]}' is changed twice in one decision")
+    if "polls" in rest:
+        rest["polls"] = [_plain_poll(change, model) for change in rest["polls"]]
+        _refuse_doubles([f"task {change['task']}" for change in rest["polls"]])
+    _refuse_doubles([f"'{names[change['module']]}'" for change in plain])
     return {**rest, "changes": plain}
 
 
@@ -112,8 +115,9 @@ def _plain_moves(
 
 
 def _check_rest(rest: Mapping[str, Any]) -> None:
-    if not isinstance(rest.get("credits", []), list | tuple):
-        raise Nonsense(f"credits is {_told(rest['credits'])}, expected a list")
+    for key in ("credits", "polls"):
+        if not isinstance(rest.get(key, []), list | tuple):
+            raise Nonsense(f"{key} is {_told(rest[key])}, expected a list")
     flows = rest.get("flows") or []
     is_list = isinstance(flows, Sequence) and not isinstance(flows, str)
     if not is_list or not all(isinstance(row, Mapping) for row in flows):
@@ -163,6 +167,22 @@ def _plain_credit(change: Any, names: Sequence[str]) -> dict[str, int]:
     return {"module": number, "credit_pkts": credit_pkts}
 
 
+def _plain_poll(change: Any, model: Mapping[str, Any]) -> dict[str, int]:
+    """How many packets a poll of the task may take."""
+    if not isinstance(change, Mapping) or set(change) != {"task", "poll_pkts"}:
+        raise Nonsense(f"a poll is {_told(change)}, expected {{task, poll_pkts}}")
+    number = _whole(change["task"], "the number of a task", len(model["tasks"]) - 1)
+    what = f"the poll of task {number}"
+    poll_pkts = _whole(change["poll_pkts"], what, model["batch_limit_pkts"], least=1)
+    return {"task": number, "poll_pkts": poll_pkts}
+
+
+def _refuse_doubles(changed: Sequence[str]) -> None:
+    for name in changed:
+        if changed.count(name) > 1:
+            raise Nonsense(f"{name} is changed twice in one decision")
+
+
 def _module_number(module: Any, names: Sequence[str]) -> int:
     if not isinstance(module, str):
         return _whole(module, "the number of a module", len(names) - 1)
@@ -171,8 +191,8 @@ def _module_number(module: Any, names: Sequence[str]) -> int:
     return names.index(module)
 
 
-def _whole(value: Any, what: str, most: int) -> int:
-    """A whole number in 0..most. numpy's numbers are valid, true and false are not."""
+def _whole(value: Any, what: str, most: int, least: int = 0) -> int:
+    """A whole number in least..most. numpy's numbers are valid, true and false are not."""
     is_bool = isinstance(value, bool) or type(value).__name__ == "bool"
     try:
         number = float(value)
@@ -180,8 +200,8 @@ def _whole(value: Any, what: str, most: int) -> int:
         number = math.nan
     if is_bool or not math.isfinite(number) or number != int(number):
         raise Nonsense(f"{what} is {_told(value)}, expected a whole number")
-    if not 0 <= number <= most:
-        raise Nonsense(f"{what} is {int(number)}, expected 0 to {most}")
+    if not least <= number <= most:
+        raise Nonsense(f"{what} is {int(number)}, expected {least} to {most}")
     return int(number)
 
 

@@ -203,7 +203,8 @@ class _Canonicaliser:
             modules[name] = module_json(
                 model.kind, model.params(), model.trigger_pkts, model.age_limit_ns, model.worker
             )
-            for key, value in (("weight", model.weight), ("queue_pkts", model.queue_pkts)):
+            for key in ("weight", "queue_pkts", "poll_pkts"):
+                value = getattr(model, key)
                 if value is not None:
                     modules[name][key] = value
             if model.device is not None:
@@ -388,7 +389,7 @@ def module_json(
 
 _OWN_KEYS = (
     *("kind", "trigger_pkts", "age_limit_ns", "worker", "weight", "queue_pkts"),
-    *("device", "in_queue"),
+    *("poll_pkts", "device", "in_queue"),
 )
 _MISSING = {
     "kind": "add kind: ...; `batchplane modules` lists them",

@@ -111,6 +111,7 @@ class Pipeline:
         worker: str | None = None,
         weight: int | None = None,
         queue_pkts: int | None = None,
+        poll_pkts: int | None = None,
         device: str | list[str] | dict[str, Any] | None = None,
         in_queue: dict[str, Any] | None = None,
         **params: Any,
@@ -121,13 +122,14 @@ class Pipeline:
         `weight` and `queue_pkts` make it a unit if execution is wfq. `device`: where it runs, as
         names or as a dictionary with `on`, `batch_pkts` and so on. `worker`: for an input, the
         worker that polls it; for another module, the worker that runs it and the modules that only
-        it feeds. `in_queue` describes the queue that then leads to it.
+        it feeds. `in_queue` describes the queue that then leads to it. `poll_pkts`: of an input or
+        queue, the most packets of a poll of its task.
         """
         self._take_name("modules", name, self._modules)
         plain = dict(_param(key, value) for key, value in params.items())
         self._modules[name] = module_json(kind, plain, trigger, _ns(age_limit), worker)
-        unit = {"weight": weight, "queue_pkts": queue_pkts}
-        self._modules[name] |= {key: value for key, value in unit.items() if value is not None}
+        own = {"weight": weight, "queue_pkts": queue_pkts, "poll_pkts": poll_pkts}
+        self._modules[name] |= {key: value for key, value in own.items() if value is not None}
         if device is not None:
             use = DeviceUseModel.model_validate(
                 {"on": [device] if isinstance(device, str) else device}

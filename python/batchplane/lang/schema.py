@@ -188,6 +188,10 @@ class ModuleModel(_WithParams):
     queue_pkts: Annotated[int, within(limits.QUEUE_PKTS)] | None = Field(
         default=None, description="size of its queue, with execution wfq"
     )
+    poll_pkts: Annotated[int, within(limits.POLL_PKTS)] | None = Field(
+        default=None,
+        description="of an input or queue: most packets of a poll of its task; none: a batch",
+    )
     device: DeviceUseModel | None = Field(
         default=None,
         description="devices that it runs on, if not on the worker that brings its packets",
@@ -383,7 +387,7 @@ def _kind_rule(kind: ModuleKind) -> dict[str, Any]:
     reserved = dict.fromkeys(
         (
             *("kind", "trigger", "trigger_pkts", "age_limit", "age_limit_ns", "worker"),
-            *("weight", "queue_pkts", "device", "in_queue"),
+            *("weight", "queue_pkts", "poll_pkts", "device", "in_queue"),
         ),
         True,
     )

@@ -68,7 +68,7 @@ def _module(module: dict[str, Any]) -> dict[str, Any]:
         result["age_limit"] = duration_text(module["age_limit_ns"])
     if module.get("worker") is not None:
         result["worker"] = module["worker"]
-    for key in ("weight", "queue_pkts"):
+    for key in ("weight", "queue_pkts", "poll_pkts"):
         if module.get(key):
             result[key] = module[key]
     if module.get("device"):

@@ -14,6 +14,7 @@
 #include "controller.h"
 #include "egress.h"
 #include "egress_weights.h"
+#include "exec/poll_limits.h"
 #include "flood.h"
 #include "placement.h"
 #include "plan.h"
@@ -142,6 +143,7 @@ class PySimulation {
   }
   void edit_value(const Value& changes) {
     if (changes.has("buffers")) edit_buffers(changes["buffers"]);
+    if (changes.has("polls")) edit_polls(changes["polls"]);
     if (changes.has("slo_ns")) {
       for (const auto& [flow, ns] : changes["slo_ns"].as_dict()) {
         simulation_.set_slo(flow, static_cast<uint64_t>(ns.as_int()));
@@ -180,6 +182,16 @@ class PySimulation {
                                 : exec::kKeepAge;
       decision.changes.push_back(change);
     }
+    simulation_.apply(decision);
+  }
+
+  void edit_polls(const Value& polls) {
+    std::vector<std::pair<uint32_t, uint32_t>> of_modules;
+    for (const auto& [name, pkts] : polls.as_dict()) {
+      of_modules.emplace_back(simulation_.graph().at(name), static_cast<uint32_t>(pkts.as_int()));
+    }
+    exec::Decision decision;
+    decision.polls = exec::poll_changes(simulation_.model(), of_modules);
     simulation_.apply(decision);
   }
 

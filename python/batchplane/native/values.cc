@@ -357,9 +357,17 @@ nb::dict decision_to_python(const exec::Decision& decision) {
     made["credit_pkts"] = change.credit_pkts;
     credits.append(made);
   }
+  nb::list polls;
+  for (const exec::PollChange& change : decision.polls) {
+    nb::dict made;
+    made["task"] = change.task;
+    made["poll_pkts"] = change.poll_pkts;
+    polls.append(made);
+  }
   nb::dict out;
   out["changes"] = changes;
   out["credits"] = credits;
+  out["polls"] = polls;
   out["moves"] = moves;
   out["flows"] = flows;
   out["predicted_load"] = decision.predicted_load;
@@ -375,6 +383,13 @@ exec::Decision decision_from_python(nb::handle object) {
       const auto change = nb::cast<nb::dict>(item);
       decision.credits.push_back({static_cast<uint32_t>(whole(change["module"])),
                                   static_cast<uint32_t>(whole(change["credit_pkts"]))});
+    }
+  }
+  if (given.contains("polls")) {
+    for (const nb::handle item : nb::iter(given["polls"])) {
+      const auto change = nb::cast<nb::dict>(item);
+      decision.polls.push_back({static_cast<uint32_t>(whole(change["task"])),
+                                static_cast<uint32_t>(whole(change["poll_pkts"]))});
     }
   }
   if (given.contains("moves")) {

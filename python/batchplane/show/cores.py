@@ -57,6 +57,7 @@ def cores_of(
                 "waiting_pkts": inputs.get(base, {}).get("waiting_pkts", 0),
                 "fill_mean_pkts": inputs.get(base, {}).get("fill_mean_pkts", 0.0),
                 "credit_pkts": queues.get(base, {}).get("credit_pkts"),
+                "poll_pkts": inputs.get(base, {}).get("poll_pkts"),
                 "lost_pkts": inputs.get(base, {}).get("lost_pkts", 0),
             }
         )
@@ -73,6 +74,7 @@ def _core(
     busy_ns = worker["regimes_ns"]["busy"] - (old["regimes_ns"]["busy"] if old else 0)
     gaps_ns = worker["gaps"]["sum_ns"] - (old["gaps"]["sum_ns"] if old else 0)
     mine = [row for row in now["modules"] if row["worker"] == worker["name"]]
+    polled = [row for row in now["inputs"] if _polls(row["module"], worker["name"], now)]
     return {
         "worker": worker["name"],
         "core": worker["core"],
@@ -80,9 +82,8 @@ def _core(
         "held_up": gaps_ns / 1e9 / seconds,
         "runs_per_s": (worker["runs"] - (old["runs"] if old else 0)) / seconds,
         "modules": len(mine),
-        "inputs": [
-            row["module"] for row in now["inputs"] if _polls(row["module"], worker["name"], now)
-        ],
+        "inputs": [row["module"] for row in polled],
+        "poll_pkts": [row.get("poll_pkts") for row in polled],
     }
 
 
@@ -93,11 +94,18 @@ def _polls(module: str, worker: str, now: dict[str, Any]) -> bool:
     return row is not None and row["worker"] == worker and row["kind"] != "queue"
 
 
+def _polled(name: str, poll_pkts: int | None) -> str:
+    """An input, with the most packets of a poll."""
+    return name if poll_pkts is None else f"{name} ({poll_pkts})"
+
+
 def render_cores(data: dict[str, Any]) -> RenderableType:
     """Two tables: workers, and the rings between them."""
     cores = plain_table("<worker", "core", "load", "held up", "runs/s", "modules", "<polls")
     for row in data["cores"]:
-        polled = [*row["inputs"], *(r["ring"] for r in data["rings"] if r["to"] == row["worker"])]
+        polled = [_polled(*each) for each in zip(row["inputs"], row["poll_pkts"], strict=True)]
+        rings_here = [r for r in data["rings"] if r["to"] == row["worker"]]
+        polled += [_polled(ring["ring"], ring["poll_pkts"]) for ring in rings_here]
         cores.add_row(
             row["worker"], str(row["core"]) if row["core"] >= 0 else "shared",
             f"{row['load']:.0%}", f"{row['held_up']:.1%}", f"{row['runs_per_s']:.0f}",

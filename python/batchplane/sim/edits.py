@@ -29,6 +29,8 @@ def edits_of_sets(sets: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
             buffer = edit.setdefault("buffers", {}).setdefault(change["module"], {})
             # Without its own limit a module has the stranding limit, which is 0 here.
             buffer["age_limit_ns"] = change["age_limit_ns"] or 0
+        elif what == "poll_pkts":
+            edit.setdefault("polls", {})[change["module"]] = change["poll_pkts"]
         elif what == "slo":
             edit.setdefault("slo_ns", {})[change["flow"]] = change["delay_slo_ns"]
         elif what == "idle":

@@ -70,7 +70,7 @@ class Controller:
         for change in decision["credits"]:
             change["module"] = self._names[change["module"]]
         # These keys are only reported if they contain something.
-        for key in ("credits", "moves"):
+        for key in ("credits", "polls", "moves"):
             if not decision[key]:
                 del decision[key]
         return decision

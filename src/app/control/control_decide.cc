@@ -81,7 +81,7 @@ Value ControlLoop::decide(uint64_t client, const Value& args) {
       throw ConfigError("the graph has changed since period " + std::to_string(number), "number",
                         "ask for the model again");
     }
-    return put_into_force(changes_from(args["changes"], model_));
+    return put_into_force(changes_from(args["changes"], model_), polls_from(args["polls"], model_));
   } catch (const ConfigError& error) {
     ++log_.failed_steps;
     log_.note_event(period_.now_ns, error.where() + ": " + error.what() + kKept, number);
@@ -89,8 +89,10 @@ Value ControlLoop::decide(uint64_t client, const Value& args) {
   }
 }
 
-Value ControlLoop::put_into_force(const std::vector<exec::BufferChange>& changes) {
+Value ControlLoop::put_into_force(const std::vector<exec::BufferChange>& changes,
+                                  const std::vector<exec::PollChange>& polls) {
   engine_.change_buffers(changes);
+  change_polls(polls);
   log_.controller_times.note(seat_.active_ns - seat_.handed_ns);
   for (const exec::BufferChange& change : changes) {
     touched_.insert(model_.modules[change.module].name);

@@ -134,6 +134,31 @@ TEST(ControlDecide, NonsenseIsRefusedReportedAndChangesNothing) {
   }
 }
 
+TEST(ControlDecide, PollsOfTasksAreDecidedAndTakenBack) {
+  Rig rig;
+  rig.engine.engine().change_polls({{0, 24}});
+  const auto decide = [&](const std::string& polls) {
+    rig.periods(1);
+    const auto number = std::to_string(rig.control.hand_period(kMe, 0)["number"].as_int());
+    rig.decide(R"({"number":)" + number + R"(,"changes":[],"polls":)" + polls + "}");
+  };
+  decide(R"([{"task":0,"poll_pkts":4}])");
+  decide(R"([{"task":0,"poll_pkts":8}])");
+  rig.periods(1);
+  const Value tasks = rig.control.hand_period(kMe, 0)["tasks"];
+  EXPECT_EQ(tasks["poll_pkts"].as_list()[0].as_int(), 8);
+  EXPECT_EQ(tasks["in_pkts"].as_list()[0].as_int(), 200 * 8);
+  for (const char* wrong :
+       {R"([{"task":0,"poll_pkts":0}])", R"([{"task":0,"poll_pkts":33}])",
+        R"([{"task":1,"poll_pkts":4}])", R"([{"task":0}])", R"([4])", R"({"task":0})",
+        R"([{"task":0,"poll_pkts":4},{"task":0,"poll_pkts":5}])"}) {
+    EXPECT_THROW(decide(wrong), ConfigError) << wrong;
+    EXPECT_EQ(rig.engine.engine().poll_pkts(0), 8U) << wrong;
+  }
+  rig.control.choose({});
+  EXPECT_EQ(rig.engine.engine().poll_pkts(0), 24U) << "as before the program";
+}
+
 TEST(ControlDecide, FaultsAreEventsWithTheirPeriod) {
   Rig rig;
   for (int i = 0; i < 3; ++i) {

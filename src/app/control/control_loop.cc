@@ -137,7 +137,29 @@ void ControlLoop::restore(bool with_triggers) {
   }
   engine_.change_buffers(changes);
   engine_.change_credits(original_credits_);
+  restore_polls();
   if (with_triggers) touched_.clear();
+}
+
+// A part that has moved may leave its queue behind.
+void ControlLoop::restore_polls() {
+  std::vector<Engine::PollEdit> edits;
+  for (const exec::ControlInput& input : model_.inputs) {
+    const auto original = original_polls_.find(model_.modules[input.module].name);
+    if (original != original_polls_.end()) edits.push_back({original->first, original->second});
+  }
+  engine_.change_polls(engine_.poll_changes(edits));
+  original_polls_.clear();
+}
+
+void ControlLoop::change_polls(const std::vector<exec::PollChange>& changes) {
+  for (const exec::PollChange& change : changes) {
+    if (change.task >= model_.tasks.size()) continue;  // which the engine refuses
+    for (const uint32_t input : model_.tasks[change.task].inputs) {
+      original_polls_.emplace(model_.modules[input].name, engine_.poll_pkts(change.task));
+    }
+  }
+  engine_.change_polls(changes);
 }
 
 // Counts from before are discarded.
@@ -176,6 +198,7 @@ void ControlLoop::choose(ControlChoice choice) {
 
 void ControlLoop::graph_changed() {
   take_model();
+  original_polls_.clear();
   if (choice_.name == kNoController) return;
   remember_originals();
   make_controller();
@@ -251,6 +274,7 @@ void ControlLoop::step_once(const ControlTap::Gaps& generators) {
   const uint64_t decided_ns = clock.now_ns();
   engine_.change_buffers(decision.changes);
   engine_.change_credits(decision.credits);
+  change_polls(decision.polls);
   moves_.clear();
   for (const exec::MoveChange& move : decomposer_->step(model_, period_)) {
     moves_.push_back({model_.modules[move.module].name, model_.workers[move.worker]});

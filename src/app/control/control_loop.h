@@ -71,7 +71,7 @@ class ControlLoop {
   // For a controller in another program; `client` is its connection. All throw ConfigError.
   // The last period; null when its number is `after` or smaller.
   [[nodiscard]] Value hand_period(uint64_t client, uint64_t after);
-  // {"number", "changes"}, or {"number", "fault"}.
+  // {"number", "changes", "polls"}, or {"number", "fault"}.
   Value decide(uint64_t client, const Value& args);
   void client_gone(uint64_t client);
   [[nodiscard]] const exec::ControlModel& model() const { return model_; }
@@ -107,7 +107,8 @@ class ControlLoop {
   void keep_own_ages(exec::Decision& decision) const;
   void check_seat(uint64_t client) const;
   void take_seat(uint64_t client);
-  Value put_into_force(const std::vector<exec::BufferChange>& changes);
+  Value put_into_force(const std::vector<exec::BufferChange>& changes,
+                       const std::vector<exec::PollChange>& polls);
   void note_activity();
   void watch_program(uint64_t now_ns);
   [[nodiscard]] slo::Settings settings_of(const ControlChoice& choice) const;
@@ -118,6 +119,8 @@ class ControlLoop {
   void make_estimator();
   void remember_originals();
   void restore(bool with_triggers);
+  void restore_polls();
+  void change_polls(const std::vector<exec::PollChange>& changes);
   void begin();
   void step_once(const ControlTap::Gaps& generators);
   [[nodiscard]] Value flow_row(uint32_t flow, const slo::Explanation& explained) const;
@@ -136,6 +139,8 @@ class ControlLoop {
   std::map<std::string, CostLaw> priors_;
   std::map<std::string, Original> originals_;  // settings before any controller
   std::vector<exec::CreditChange> original_credits_;
+  std::map<std::string, uint32_t>
+      original_polls_;             // by polled module, where a controller has decided
   std::set<std::string> touched_;  // modules that a controller has changed
   exec::PeriodSnapshot period_;
   exec::Decision decision_;

@@ -192,4 +192,25 @@ std::vector<exec::BufferChange> changes_from(const Value& changes,
   return made;
 }
 
+std::vector<exec::PollChange> polls_from(const Value& polls, const exec::ControlModel& model) {
+  std::vector<exec::PollChange> made;
+  if (polls.is_null()) return made;
+  if (!polls.is_list()) throw ConfigError("polls are a list", "polls", "of {task, poll_pkts}");
+  const auto n_tasks = static_cast<int64_t>(model.tasks.size());
+  for (const Value& given : polls.as_list()) {
+    const std::string where = "polls[" + std::to_string(made.size()) + "]";
+    if (!given.is_dict() || given.as_dict().size() != 2) {
+      throw ConfigError("this is no limit of a task's polls", where, "{task, poll_pkts}");
+    }
+    const auto task = static_cast<uint32_t>(whole(given["task"], 0, n_tasks - 1, where + ".task"));
+    const auto poll_pkts = static_cast<uint32_t>(
+        whole(given["poll_pkts"], 1, model.batch_limit_pkts, where + ".poll_pkts"));
+    if (std::ranges::find(made, task, &exec::PollChange::task) != made.end()) {
+      throw ConfigError("task " + std::to_string(task) + " is changed twice", where);
+    }
+    made.push_back({task, poll_pkts});
+  }
+  return made;
+}
+
 }  // namespace batchplane::app

@@ -11,9 +11,9 @@
 namespace batchplane::app {
 namespace {
 
-const std::vector<std::string> kTargets{"trigger",   "age_limit", "weight", "idle",
-                                        "slo",       "generator", "port",   "controller",
-                                        "placement", "many"};
+const std::vector<std::string> kTargets{"trigger",    "age_limit", "weight",    "poll_pkts",
+                                        "idle",       "slo",       "generator", "port",
+                                        "controller", "placement", "many"};
 
 struct SloEdit {
   std::string flow;
@@ -29,6 +29,7 @@ struct Edits {
   std::vector<Engine::TriggerEdit> triggers;
   std::vector<Engine::AgeEdit> ages;
   std::vector<Engine::WeightEdit> weights;
+  std::vector<Engine::PollEdit> polls;
   std::vector<bool> idle_holds;
   std::vector<SloEdit> slos;
   std::vector<NamedEdit> generators;
@@ -108,6 +109,10 @@ void read_edit(const Value& args, const std::string& key, Mistakes& mistakes, Ed
     const std::string module = fields.required_string("module");
     if (!fields.has("weight")) fields.mistake("weight", "it is missing");
     edits.weights.push_back({module, fields.integer32("weight", 1, limits::kWeight)});
+  } else if (what == "poll_pkts") {
+    const std::string module = fields.required_string("module");
+    if (!fields.has("poll_pkts")) fields.mistake("poll_pkts", "it is missing");
+    edits.polls.push_back({module, fields.integer32("poll_pkts", 1, limits::kPollPkts)});
   } else if (what == "idle") {
     const std::string mode = fields.required_string("mode");
     if (mode != "release" && mode != "hold")
@@ -131,8 +136,8 @@ void read_edit(const Value& args, const std::string& key, Mistakes& mistakes, Ed
     const std::string near = nearest_word(what, kTargets);
     fields.mistake("what", "there is nothing called '" + what + "' to set",
                    near.empty()
-                       ? "trigger, age_limit, weight, idle, slo, generator, port, controller, "
-                         "placement, many"
+                       ? "trigger, age_limit, weight, poll_pkts, idle, slo, generator, port, "
+                         "controller, placement, many"
                        : "did you mean '" + near + "'?");
     return;
   }
@@ -232,8 +237,10 @@ void Runtime::set(const Value& args, uint64_t client) {
   for (size_t i = 0; i < ports.size(); ++i) ports[i]->command("set", edits.ports[i].fields);
   for (const Value& edit : edits.placements) placement_.edit(edit);
   engine.check_weights(edits.weights);
+  const std::vector<exec::PollChange> polls = engine.poll_changes(edits.polls);
   engine.set_buffers(edits.triggers, edits.ages);
   engine.set_weights(edits.weights);
+  engine.change_polls(polls);
   for (const bool is_hold : edits.idle_holds) engine.set_idle_hold(is_hold);
   for (const SloEdit& edit : edits.slos) {
     engine.set_slo(edit.flow, edit.delay_slo_ns);

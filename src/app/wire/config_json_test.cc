@@ -24,7 +24,8 @@ const char* const kFull = R"({
   "ports": {"p0": {"kind": "ring", "params": {"size_pkts": 64}}},
   "interfaces": [{"name": "lan", "port": "p0", "mac": "02:00:00:00:00:01", "mtu_bytes": 1400,
                   "addresses": ["10.0.0.1/24"]}],
-  "modules": {"in": {"kind": "port_in", "params": {"port": "p0"}, "worker": "w0"},
+  "modules": {"in": {"kind": "port_in", "params": {"port": "p0"}, "worker": "w0",
+                     "poll_pkts": 9},
               "ttl": {"kind": "ttl", "trigger_pkts": 8, "age_limit_ns": 50, "weight": 12,
                       "queue_pkts": 300},
               "out": {"kind": "sink", "age_limit_ns": null}},
@@ -83,6 +84,10 @@ TEST(ConfigJson, RefusesBadScheduling) {
             "modules.a.weight: 0 is out of range (1 to 1024)\n");
   EXPECT_EQ(mistakes_in_module(R"({"kind":"ttl","weight":1025})"),
             "modules.a.weight: 1025 is out of range (1 to 1024)\n");
+  for (const char* pkts : {"0", "257"}) {
+    EXPECT_EQ(mistakes_in_module(std::string(R"({"kind":"source","poll_pkts":)") + pkts + "}"),
+              std::string("modules.a.poll_pkts: ") + pkts + " is out of range (1 to 256)\n");
+  }
 }
 
 TEST(ConfigJson, ReadsEverything) {
@@ -106,6 +111,7 @@ TEST(ConfigJson, ReadsEverything) {
   EXPECT_EQ(spec.scheduling_of("w0"), how);
   EXPECT_EQ(spec.workers[1].core, -1);
   ASSERT_EQ(spec.modules.size(), 3U);
+  EXPECT_EQ(spec.modules[0].poll_pkts, 9U);
   EXPECT_EQ(spec.modules[2].name, "ttl");
   EXPECT_EQ(spec.modules[2].age_limit_ns, 50U);
   EXPECT_EQ(spec.modules[1].age_limit_ns, 0U);

@@ -121,6 +121,7 @@ void ControlTap::copy_task(const TaskTap& tap, const Worker& worker, exec::TaskP
   out.idle_polls = worker.idle_loops();
   out.busy_ns = worker.stats().busy_ns;
   out.idle_ns = worker.stats().idle_ns;
+  out.poll_pkts = tap.task->poll_pkts;
   out.worst_firings_per_run = executor.stats().worst_firings_per_run;
 }
 

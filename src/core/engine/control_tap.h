@@ -22,6 +22,8 @@ class ControlTap {
   // The module's task; null for pure inputs.
   [[nodiscard]] Task* task_of(uint32_t module) const { return task_of_[module]; }
   [[nodiscard]] uint32_t worker_of(uint32_t module) const;
+  // By its number in the model.
+  [[nodiscard]] Task& task(uint32_t number) const { return *tasks_[number].task; }
 
   // Starts counting the offered load: rings while the worker does not poll, then arrivals on the control
   // thread, since devices may be slow to report.

@@ -227,6 +227,9 @@ PipelineSpec Engine::buffered_spec() const {
     const uint64_t limit = instance.node->queue->age_limit_ns;
     module.age_limit_ns = limit == spec.engine.stranding_limit_ns ? 0 : limit;
   }
+  for (uint32_t t = 0; t < control_model().tasks.size(); ++t) {
+    spec.note_poll_pkts(control_model().tasks[t].inputs, poll_pkts(t));
+  }
   return spec;
 }
 

@@ -108,6 +108,16 @@ class Engine {
   // Sets how many packets may wait in queues between tasks: all or none (ConfigError).
   void change_credits(const std::vector<exec::CreditChange>& changes);
   [[nodiscard]] uint32_t credit_pkts(uint32_t module) const;  // 0: no queue
+  // Sets how many packets polls of tasks may take: all or none (ConfigError).
+  void change_polls(const std::vector<exec::PollChange>& changes);
+  [[nodiscard]] uint32_t poll_pkts(uint32_t task) const { return tap_->task(task).poll_pkts; }
+  struct PollEdit {
+    std::string module;  // that a task polls
+    uint32_t poll_pkts = 0;
+  };
+  // As changes, checked (ConfigError).
+  [[nodiscard]] std::vector<exec::PollChange> poll_changes(
+      const std::vector<PollEdit>& edits) const;
   void set_idle_hold(bool is_hold);
   void set_slo(const std::string& flow, uint64_t delay_slo_ns);
 

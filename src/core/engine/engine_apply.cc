@@ -26,7 +26,7 @@ std::optional<Difference::Move> move_of(const std::string& module, const Graph& 
 
 bool has_same_buffer(const ModuleSpec& a, const ModuleSpec& b) {
   return a.trigger_pkts == b.trigger_pkts && a.age_limit_ns == b.age_limit_ns &&
-         a.weight == b.weight && a.queue_pkts == b.queue_pkts;
+         a.weight == b.weight && a.queue_pkts == b.queue_pkts && a.poll_pkts == b.poll_pkts;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "core/engine/engine.h"
 #include "exec/capture.h"
+#include "exec/poll_limits.h"
 
 namespace batchplane {
 
@@ -117,6 +118,24 @@ void Engine::change_credits(const std::vector<exec::CreditChange>& changes) {
       graph_->instances[was.module].module->set_credit(was.credit_pkts);
     }
     throw;
+  }
+}
+
+std::vector<exec::PollChange> Engine::poll_changes(const std::vector<PollEdit>& edits) const {
+  std::vector<std::pair<uint32_t, uint32_t>> of_modules;
+  for (const PollEdit& edit : edits) {
+    const auto module = static_cast<uint32_t>(&graph_->at(edit.module) - graph_->instances.data());
+    of_modules.emplace_back(module, edit.poll_pkts);
+  }
+  return exec::poll_changes(control_model(), of_modules);
+}
+
+void Engine::change_polls(const std::vector<exec::PollChange>& changes) {
+  exec::check_polls(control_model(), changes);
+  for (const exec::PollChange& change : changes) {
+    Task& task = tap_->task(change.task);
+    workers_[control_model().tasks[change.task].worker]->execute(
+        [&] { task.poll_pkts = change.poll_pkts; });
   }
 }
 

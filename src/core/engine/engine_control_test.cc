@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/module/register.h"
 #include "engine_rig.h"
 
 namespace batchplane {
@@ -86,6 +87,99 @@ TEST(EngineControl, CreditsChangeAllOrNone) {
   EXPECT_THROW(rig.engine().change_credits({{2, 32}, {2, 257}}), ConfigError);
   EXPECT_EQ(rig.engine().credit_pkts(2), 64U);
   EXPECT_EQ(rig.engine().credit_pkts(1), 0U);
+}
+
+TEST(EngineControl, PollsTakeNoMoreThanTheirLimit) {
+  EngineRig rig(two_workers());
+  const exec::ControlModel& model = rig.engine().control_model();
+  const uint32_t first = model.modules[0].task;
+  EXPECT_EQ(rig.engine().period(0.95).tasks[first].poll_pkts, 32U);
+  rig.engine().change_polls({{first, 5}});
+  rig.loop(40);
+  const exec::PeriodSnapshot& period = rig.engine().period(0.95);
+  EXPECT_EQ(period.tasks[first].in_pkts, 200U);
+  EXPECT_EQ(period.tasks[first].runs, 40U);
+  EXPECT_EQ(period.tasks[first].poll_pkts, 5U);
+  EXPECT_EQ(period.tasks[1 - first].poll_pkts, 32U) << "each task has its own";
+  for (const exec::InputSnapshot& input : rig.balanced().inputs) {
+    EXPECT_EQ(input.poll_pkts, input.module == "a" ? 5U : 32U);
+  }
+}
+
+TEST(EngineControl, PollsChangeAllOrNone) {
+  EngineRig rig(two_workers());
+  rig.engine().change_polls({{0, 8}, {1, 32}});
+  const auto refused = [&](const std::vector<exec::PollChange>& polls) -> std::string {
+    try {
+      rig.engine().change_polls(polls);
+    } catch (const ConfigError& error) {
+      return error.line();
+    }
+    return "";
+  };
+  EXPECT_EQ(refused({{1, 4}, {0, 0}}),
+            "a: a poll of 0 packets is out of range (1 to engine.batch_pkts, 32)");
+  EXPECT_EQ(refused({{0, 4}, {1, 33}}),
+            "q: a poll of 33 packets is out of range (1 to engine.batch_pkts, 32)");
+  EXPECT_EQ(refused({{0, 4}, {2, 4}}),
+            "decision: a change names task 2 of 2 (tasks are numbered from 0, as the model lists "
+            "them)");
+  EXPECT_EQ(rig.engine().poll_pkts(0), 8U);
+  EXPECT_EQ(rig.engine().poll_pkts(1), 32U);
+  EXPECT_THROW((void)rig.engine().poll_changes({{"first", 4}}), ConfigError) << "is not polled";
+}
+
+// What a pipeline gives its inputs, and what is saved of it.
+TEST(EngineControl, PollLimitsAreThoseOfThePipelineUntilChanged) {
+  PipelineSpec spec = fork();
+  spec.modules[kIn].poll_pkts = 8;
+  spec.modules.push_back({"other", "source", {}});
+  spec.edges.push_back({"other", "0", "s"});
+  EngineRig rig(spec);
+  EXPECT_EQ(rig.engine().poll_pkts(0), 8U) << "the least of the task's inputs";
+  EXPECT_EQ(rig.engine().current_spec().modules.back().poll_pkts, 0U);
+  EXPECT_TRUE(rig.engine().difference(*rig.build(spec)).changed.empty());
+  rig.engine().change_polls(rig.engine().poll_changes({{"in", 16}, {"other", 6}}));
+  EXPECT_EQ(rig.engine().poll_pkts(0), 6U);
+  const PipelineSpec saved = rig.engine().current_spec();
+  EXPECT_EQ(rig.engine().difference(*rig.build(spec)).changed,
+            (std::vector<std::string>{"in", "other"}));
+  rig.engine().change_polls({{0, 32}});
+  EXPECT_EQ(rig.engine().current_spec().modules.back().poll_pkts, 32U);
+  rig.engine().apply(rig.build(saved));
+  EXPECT_EQ(rig.engine().poll_pkts(0), 6U);
+}
+
+// Packets that have come before the end; none after them.
+class Backlog final : public Module {
+ public:
+  static constexpr uint32_t kPkts = 3000;
+  explicit Backlog(const Args& /*args*/) {}
+  uint32_t poll(Context& ctx, Packet** pkts, uint32_t max) noexcept {
+    const uint32_t n = std::min(max, left_pkts_);
+    if (n == 0 || !ctx.pool->alloc_bulk(pkts, n)) return 0;
+    left_pkts_ -= n;
+    for (uint32_t i = 0; i < n; ++i) {
+      pkts[i]->reset(64);
+      pkts[i]->meta() = PacketMeta{.entry_ns = ctx.now_ns};
+    }
+    return n;
+  }
+
+ private:
+  uint32_t left_pkts_ = kPkts;
+};
+const Register<Backlog> kBacklog{
+    {.kind = "test_backlog", .state = StateOf::kOneOwner, .help = "Test."}};
+
+// A stop counts loops, so that it ends.
+TEST(EngineControl, AStopTakesFullPolls) {
+  PipelineSpec spec = fork();
+  spec.modules[kIn] = {"in", "test_backlog", {}};
+  EngineRig rig(spec);
+  rig.engine().change_polls({{0, 1}});
+  rig.engine().stop(true);
+  EXPECT_EQ(rig.balanced().balance.in_pkts, Backlog::kPkts);
 }
 
 TEST(EngineControl, APeriodCountsWhatHappenedSinceTheLastOne) {

@@ -262,6 +262,27 @@ TEST(Move, WakesAnIdleWorker) {
   expect_in_order(rig);
 }
 
+TEST(Move, PollLimitsStayWithWhatIsPolled) {
+  EngineRig rig(laid_out(branches()), 65536);
+  const auto poll_pkts = [&](const std::string& module) {
+    const Snapshot now = rig.balanced();
+    return std::ranges::find(now.inputs, module, &exec::InputSnapshot::module)->poll_pkts;
+  };
+  rig.engine().change_polls(rig.engine().poll_changes({{"in", 7}, {"q", 3}}));
+  (void)rig.engine().move({{"a0", "w1"}});
+  EXPECT_EQ(poll_pkts("in"), 7U);
+  EXPECT_EQ(poll_pkts("q"), 3U);
+  EXPECT_EQ(poll_pkts("a0/in"), 32U) << "a new queue's task has no limit yet";
+  rig.engine().change_polls(rig.engine().poll_changes({{"a0/in", 2}}));
+  rig.loop(50);
+  (void)rig.engine().move({{"b3", "w1"}, {"in", "w2"}});
+  EXPECT_EQ(poll_pkts("in"), 7U);
+  EXPECT_EQ(poll_pkts("a0/in"), 2U);
+  rig.loop(200);
+  EXPECT_EQ(rig.balanced().balance.dropped_pkts, 0U);
+  expect_in_order(rig);
+}
+
 // An apply moves parts back like a move.
 TEST(Move, IsUndoneByAnApplyWithoutLoss) {
   EngineRig rig(laid_out(branches()), 65536);

@@ -52,6 +52,7 @@ void Engine::capture(Worker& worker, Snapshot& out) {
       const auto before = retired_inputs_.find(input.module->name());
       const exec::NodeTotals earlier =
           before == retired_inputs_.end() ? exec::NodeTotals{} : before->second;
+      out.inputs[at].poll_pkts = task->poll_pkts;
       exec::InputCounts& demand = out.inputs[at++].counts;
       demand.taken_pkts = earlier.pkts + input.pkts;
       demand.ring = input.module->ring_counts();

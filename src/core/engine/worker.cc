@@ -243,6 +243,8 @@ void Worker::thread_main() {
 
 bool Worker::drain(uint32_t max_loops) {
   const PacketThread registered;
+  // The last packets need not be in time, and the loops are counted.
+  for (Task* task : tasks_) task->poll_pkts = options_.batch_limit_pkts;
   bool was_any = false;
   for (uint32_t i = 0; i < max_loops && loop_once() != 0; ++i) was_any = true;
   bool any = true;

@@ -117,7 +117,9 @@ class TaskMaker {
   }
 
   void add_inputs() {
+    std::vector<uint32_t> inputs;
     for (const auto& [input, first] : build_.inputs[t_]) {
+      inputs.push_back(input);
       Instance& instance = graph_.instances[input];
       TaskInput made{instance.module.get(), instance.info->poll, graph_.instances[first].node};
       // Packets keep the state with which they were put into the queue, unless that state was static.
@@ -132,6 +134,7 @@ class TaskMaker {
       task_->inputs.push_back(made);
       if (instance.info->shape == Shape::kInput) instance.task = t_;
     }
+    task_->poll_pkts = graph_.spec.poll_pkts_of(inputs);
     for (const uint32_t i : build_.order[t_]) {
       Module& module = *graph_.instances[i].works_on;
       if (module.wants_backpressure()) {

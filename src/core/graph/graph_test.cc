@@ -68,6 +68,19 @@ TEST(BuildGraph, ChecksTriggersAndBatchSize) {
   }
 }
 
+TEST(BuildGraph, ChecksPollLimits) {
+  PipelineSpec spec = small();
+  spec.modules[0].poll_pkts = 33;
+  expect_mistake(spec,
+                 "modules.in.poll_pkts: a poll of 33 is more than a batch (at most "
+                 "engine.batch_pkts = 32)");
+  spec = small();
+  spec.modules[1].poll_pkts = 4;
+  expect_mistake(spec,
+                 "modules.a.poll_pkts: a null is not polled (set poll_pkts at the input or "
+                 "queue that brings its packets)");
+}
+
 TEST(BuildGraph, ChecksEdges) {
   PipelineSpec spec = small();
   spec.edges.push_back({"a", "0", "out"});

@@ -25,7 +25,7 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
   if (!input.is_open) [[unlikely]]
     return 0;
   Packet* pkts[exec::kMaxBatchPkts + 8];
-  const uint32_t n = input.poll(*input.module, ctx, pkts, ctx.batch_limit_pkts);
+  const uint32_t n = input.poll(*input.module, ctx, pkts, poll_pkts);
   const uint32_t n_polled = n + ctx.n_dropped;
   if (n_polled == 0) return 0;
   input.batches += 1;

@@ -180,6 +180,22 @@ TEST(Decompose, BalanceHalvesTheLoadOfAFullWorker) {
   EXPECT_TRUE(moves_within(whole, fork, 6).empty()) << "all of the load in one module: no gain";
 }
 
+// Whatever the costs say: what polls always find full has more than the worker can do.
+TEST(Decompose, BalanceKnowsAFullWorkerByItsPolls) {
+  Fork fork;
+  fork.settings.decompose = Decompose::kBalance;
+  for (const uint32_t m : {2U, 4U}) {
+    fork.traffic(m, 1'000, 8'000);
+    fork.cost(m, 100, 400);  // 0.33 of the period each
+  }
+  fork.snapshot.tasks[0] = {.in_pkts = 16'000, .runs = 2'000, .busy_ns = kPeriodNs};
+  Decomposer empty(fork.settings);
+  EXPECT_TRUE(moves_within(empty, fork, 6).empty()) << "8 packets of 32";
+  fork.snapshot.tasks[0].poll_pkts = 8;
+  Decomposer full(fork.settings);
+  EXPECT_EQ(moves_within(full, fork, 2).size(), 1U);
+}
+
 TEST(Decompose, BalanceIsKeptUntilTheRateFalls) {
   Fork fork;
   fork.settings.decompose = Decompose::kBalance;

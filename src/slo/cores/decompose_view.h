@@ -130,7 +130,7 @@ struct Decomposer::View {
     for (uint32_t t = 0; t < model.tasks.size(); ++t) {
       if (model.tasks[t].worker != worker) continue;
       const exec::TaskPeriod& task = period.tasks[t];
-      const double full_pkts = kFullPolls * static_cast<double>(model.batch_limit_pkts);
+      const double full_pkts = kFullPolls * exec::poll_limit_pkts(model, task);
       const bool is_busy = static_cast<double>(task.idle_ns) <=
                            (1 - kFullLoad) * static_cast<double>(task.busy_ns + task.idle_ns);
       const double polled_pkts = static_cast<double>(task.in_pkts);
@@ -141,7 +141,7 @@ struct Decomposer::View {
     return false;
   }
 
-  static constexpr double kFullPolls = 0.9;  // of a batch
+  static constexpr double kFullPolls = 0.9;  // of what a poll may take
 
   const Model& model;
   const Snapshot& period;

@@ -18,6 +18,7 @@ Load::Load(const Model& model, const Settings& settings)
       visits_(model.tasks.size()),
       left_pkts_(model.tasks.size()),
       spared_ns_(model.tasks.size()),
+      poll_limits_pkts_(model.tasks.size(), model.batch_limit_pkts),
       full_ns_(model.tasks.size()) {
   for (size_t t = 0; t < model.tasks.size(); ++t) {
     is_fed_[t] = std::ranges::any_of(
@@ -49,7 +50,7 @@ bool Load::count_inputs(const Snapshot& snapshot, const ProgramView& view, doubl
   for (uint32_t t = 0; snapshot.inputs.empty() && t < model_.tasks.size(); ++t) {
     if (is_fed_[t] && view.is_input_full(snapshot, t)) {
       left_pkts_[t] =
-          std::max(0.0, static_cast<double>(settings_.ring_pkts) - model_.batch_limit_pkts);
+          std::max(0.0, static_cast<double>(settings_.ring_pkts) - poll_limits_pkts_[t]);
     }
   }
   return is_waiting;
@@ -66,7 +67,7 @@ void Load::compare_with_full_runs(const Snapshot& snapshot, const ProgramView& v
     }
     const double full_ns = full_ns_[t].is_known
                                ? full_ns_[t].value
-                               : task.other_run_ns / std::max<double>(model_.batch_limit_pkts, 1);
+                               : task.other_run_ns / std::max<double>(poll_limits_pkts_[t], 1);
     spared_ns_[t] = std::max(0.0, now_ns - full_ns);
   }
 }
@@ -75,6 +76,9 @@ bool Load::update(const Snapshot& snapshot, const ProgramView& view) {
   const auto entered = static_cast<double>(exec::entered_pkts(model_, snapshot));
   if (entered <= 0 || snapshot.period_ns == 0) return false;
   const auto period_ns = static_cast<double>(snapshot.period_ns);
+  for (uint32_t t = 0; t < model_.tasks.size(); ++t) {
+    poll_limits_pkts_[t] = exec::poll_limit_pkts(model_, snapshot.tasks[t]);
+  }
   double offered_pkts = 0;
   const bool is_waiting = count_inputs(snapshot, view, offered_pkts);
   compare_with_full_runs(snapshot, view);

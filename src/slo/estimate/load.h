@@ -33,6 +33,8 @@ class Load {
   // By task: whether its worker was never idle; and packets that a poll left in the ring.
   [[nodiscard]] bool is_always_busy(uint32_t task) const { return is_busy_[task]; }
   [[nodiscard]] double left_pkts(uint32_t task) const { return left_pkts_[task]; }
+  // By task: packets that a poll may take.
+  [[nodiscard]] uint32_t poll_limit_pkts(uint32_t task) const { return poll_limits_pkts_[task]; }
   // By task: time that a packet would take less in full runs than in this period's runs.
   [[nodiscard]] const std::vector<double>& spared_ns() const { return spared_ns_; }
   // Idle share of the busiest worker's time.
@@ -51,6 +53,7 @@ class Load {
   std::vector<double> visits_;
   std::vector<double> left_pkts_;
   std::vector<double> spared_ns_;
+  std::vector<uint32_t> poll_limits_pkts_;  // by task
   std::vector<Smoothed> full_ns_;  // by task: time per packet outside segments in full runs
   Smoothed offered_;
   double rate_pkts_per_ns_ = 0;

@@ -10,7 +10,8 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kFullRun = 0.95;  // of B: after runs this large the input counts as never empty
+constexpr double kFullRun =
+    0.95;  // of a poll: after runs this large the input counts as never empty
 constexpr double kMinDeviation = 0.03;  // relative; smaller ones are chance, whatever the count
 constexpr double kManyEvents = 1000;    // smaller counts fluctuate by more than the margin
 constexpr double kStep = 0.5;           // step of a smoothed value towards the measured one
@@ -346,7 +347,7 @@ bool ProgramView::is_input_full(const Snapshot& snapshot, uint32_t t) const {
   const exec::TaskPeriod& period = snapshot.tasks[t];
   return period.runs > 0 &&
          static_cast<double>(period.in_pkts) >=
-             kFullRun * model_.batch_limit_pkts * static_cast<double>(period.runs);
+             kFullRun * poll_limit_pkts(model_, period) * static_cast<double>(period.runs);
 }
 
 void ProgramView::update_flows(const Snapshot& snapshot) {

@@ -17,6 +17,7 @@ Rings::Rings(const Model& model)
     : model_(model),
       holds_back_(model.tasks.size()),
       is_full_(model.tasks.size()),
+      poll_limits_pkts_(model.tasks.size(), model.batch_limit_pkts),
       ring_pkts_(model.tasks.size()),
       wait_ns_(model.tasks.size()) {
   for (const exec::ControlInput& input : model.inputs) {
@@ -29,7 +30,10 @@ Rings::Rings(const Model& model)
 // are the rings in front of them.
 void Rings::update(const Load& load, const Program& program) {
   if (!has_rings_) return;
-  for (uint32_t t = 0; t < is_full_.size(); ++t) is_full_[t] = load.is_always_busy(t);
+  for (uint32_t t = 0; t < is_full_.size(); ++t) {
+    is_full_[t] = load.is_always_busy(t);
+    poll_limits_pkts_[t] = load.poll_limit_pkts(t);
+  }
   for (const ProgramFlow& flow : program.flows) {
     bool holds_back = false;
     for (uint32_t i = flow.tasks_end; i-- > flow.tasks_begin;) {
@@ -56,7 +60,7 @@ void Rings::set_credit(uint32_t batches) {
   for (const exec::ControlInput& input : model_.inputs) {
     if (!is_ring(input) || !is_full_[input.task]) continue;
     const uint32_t credit = credit_pkts(model_, input, batches);
-    ring_pkts_[input.task] += credit - std::min(credit, model_.batch_limit_pkts);
+    ring_pkts_[input.task] += credit - std::min(credit, poll_limits_pkts_[input.task]);
   }
 }
 

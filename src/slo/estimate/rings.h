@@ -52,6 +52,7 @@ class Rings {
   bool has_rings_ = false;
   std::vector<bool> holds_back_;  // by task: its feeders stop while its ring is full
   std::vector<bool> is_full_;     // by task: the ring before it is never empty
+  std::vector<uint32_t> poll_limits_pkts_;
   std::vector<double> ring_pkts_;
   std::vector<double> wait_ns_;
   std::array<double, kMaxCreditBatches + 1> waste_ = {};

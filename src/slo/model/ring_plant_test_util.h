@@ -78,6 +78,7 @@ class RingPlant {
   double front_run_ns = 60;
   double front_pkt_ns = 8;
   uint32_t ring_pkts = 64;
+  uint32_t poll_pkts = 0;     // most of a poll; 0: a batch
   double worst_delay_ns = 0;  // since reset
 
  private:
@@ -94,7 +95,7 @@ class RingPlant {
       state.delays.clear();
       state.period = {};
     }
-    task_ = {};
+    task_ = {.poll_pkts = poll_pkts};
     runs_ns_.clear();
     worst_delay_ns = 0;
     input_ = {.ring_pkts = ring_pkts};
@@ -170,7 +171,7 @@ class RingPlant {
     const double start_ns = now_ns_;
     const bool any_expired = fire_expired();
     take_arrivals();
-    const size_t n = std::min<size_t>(ring_.size(), model.batch_limit_pkts);
+    const size_t n = std::min<size_t>(ring_.size(), exec::poll_limit_pkts(model, task_));
     if (n == 0) {
       if (any_expired) task_.busy_ns += static_cast<uint64_t>(now_ns_ - start_ns);
       const double idle_from_ns = now_ns_;

@@ -32,6 +32,7 @@ NAMES = {
             [{"what": "age_limit", "module": "ttl_1", "age_limit_ns": 50_000}],
         ),
         ("ttl_1.age_limit=none", [{"what": "age_limit", "module": "ttl_1", "age_limit_ns": None}]),
+        ("in.poll_pkts=8", [{"what": "poll_pkts", "module": "in", "poll_pkts": 8}]),
         ("flow_0.slo=1ms", [{"what": "slo", "flow": "flow_0", "delay_slo_ns": 1_000_000}]),
         ("idle=hold", [{"what": "idle", "mode": "hold"}]),
         ("placement.policy=power", [{"what": "placement", "policy": "power"}]),

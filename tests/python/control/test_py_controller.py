@@ -25,6 +25,7 @@ MODEL: dict[str, Any] = {
         {"name": "acl_1", "has_buffer": True},
     ],
     "flows": [],
+    "tasks": [{"worker": 0}],
 }
 
 
@@ -53,6 +54,8 @@ def test_forms_of_a_decision() -> None:
     assert plain_decision(both, MODEL) == {"changes": [change(2, 4, age_limit_ns=50_000)]}
     credits = {"changes": [], "credits": [{"module": "acl_1", "credit_pkts": 64}]}
     assert plain_decision(credits, MODEL)["credits"] == [{"module": 2, "credit_pkts": 64}]
+    polls = {"changes": [], "polls": [{"task": 0, "poll_pkts": np.int64(8)}]}
+    assert plain_decision(polls, MODEL)["polls"] == [{"task": 0, "poll_pkts": 8}]
     whole = {"changes": [{"module": 1, "trigger_pkts": 2, "reason": "push"}], "predicted_load": 0.5}
     assert plain_decision(whole, MODEL) == {
         "predicted_load": 0.5,
@@ -82,6 +85,12 @@ def test_forms_of_a_decision() -> None:
         ({"changes": [], "credits": [{"module": "acl_0"}]}, "a credit is {'module': 'acl_0'}, expected {module, credit_pkts}"),
         ({"changes": [], "credits": [{"module": "acl_7", "credit_pkts": 2}]}, "there is no module 'acl_7' did you mean 'acl_0'?"),
         ({"changes": [], "credits": [{"module": "acl_0", "credit_pkts": 9999}]}, "the credit of 'acl_0' is 9999, expected 0 to 4096"),
+        ({"changes": [], "polls": 3}, "polls is 3, expected a list"),
+        ({"changes": [], "polls": [{"task": 0}]}, "a poll is {'task': 0}, expected {task, poll_pkts}"),
+        ({"changes": [], "polls": [{"task": 1, "poll_pkts": 2}]}, "the number of a task is 1, expected 0 to 0"),
+        ({"changes": [], "polls": [{"task": 0, "poll_pkts": 0}]}, "the poll of task 0 is 0, expected 1 to 32"),
+        ({"changes": [], "polls": [{"task": 0, "poll_pkts": 33}]}, "the poll of task 0 is 33, expected 1 to 32"),
+        ({"changes": [], "polls": [{"task": 0, "poll_pkts": 3}, {"task": 0, "poll_pkts": 4}]}, "task 0 is changed twice in one decision"),
         ({"acl_0": {"trigger_pkts": 1, "age_limit_ns": -5}}, "the age limit of 'acl_0' is -5, expected 0 to 1000000000000000"),
     ],
 )  # fmt: skip

@@ -21,7 +21,10 @@ def _runtime(now_ns: int, pkts: int, busy_ns: int) -> dict:
         return {"name": name, "kind": kind, "worker": worker, "pkts": pkts}
 
     def came(name: str) -> dict:
-        return {"module": name, "waiting_pkts": 5, "fill_mean_pkts": 7.5, "lost_pkts": 1}
+        return {
+            "module": name, "waiting_pkts": 5, "fill_mean_pkts": 7.5, "lost_pkts": 1,
+            "poll_pkts": 32 if name == "in" else 8,
+        }  # fmt: skip
 
     return {
         "now_ns": now_ns,
@@ -53,6 +56,7 @@ def test_rates_and_loads_are_those_between_the_two() -> None:
     assert back["load"] == 0.25
     assert front["runs_per_s"] == 1000
     assert front["inputs"] == ["in"]
+    assert front["poll_pkts"] == [32]
     assert [(r["ring"], r["from"], r["to"], r["rate_pps"], r["credit_pkts"]) for r in data["rings"]] == [
         ("ring", "front", "back", 10_000, 64),
         ("ring@back", "back", "back", 10_000, 64),
@@ -65,5 +69,6 @@ def test_it_is_told_in_two_tables() -> None:
     Console(file=text, width=120).print(render_cores(data))
     told = text.getvalue()
     assert "shared" in told
+    assert "in (32)" in told and "ring@back (8)" in told
     assert "100%" in told
     assert "10.0 kpps" in told

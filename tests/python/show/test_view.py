@@ -220,7 +220,7 @@ CORES = {
     "cores": [
         {
             "worker": "w0", "core": 1, "load": 0.5, "held_up": 0.0, "runs_per_s": 10.0,
-            "modules": 3, "inputs": ["in"],
+            "modules": 3, "inputs": ["in"], "poll_pkts": [32],
         }
     ],
     "rings": [],
