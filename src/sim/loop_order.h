@@ -9,33 +9,42 @@
 namespace batchplane::sim {
 
 // The worker whose next loop begins first; of several, the one with the lowest number. A tree of
-// winners, since one worker in turn changes its time.
+// winners, since one worker in turn changes its time. Who wins is as good as random, so nothing
+// branches on it, and no loads wait for it: each place keeps a copy of its winner's time.
 class LoopOrder {
  public:
   void resize(uint32_t n_workers) {
     n_leaves_ = std::bit_ceil(n_workers);
-    ticks_.assign(n_leaves_, ~0ULL);
-    winners_.resize(2ULL * n_leaves_);
-    for (uint32_t i = 0; i < n_leaves_; ++i) winners_[n_leaves_ + i] = i;
-    for (uint32_t i = n_leaves_; i-- > 1;) play(i);
+    places_.assign(2ULL * n_leaves_, {});
+    for (uint32_t i = 0; i < n_leaves_; ++i) places_[n_leaves_ + i].worker = i;
+    for (uint32_t i = n_leaves_; i-- > 1;) places_[i] = places_[2ULL * i];
   }
   void set(uint32_t worker, uint64_t ticks) {
-    ticks_[worker] = ticks;
-    for (uint32_t i = (n_leaves_ + worker) / 2; i != 0; i /= 2) play(i);
+    Place winner{ticks, worker};
+    uint32_t i = n_leaves_ + worker;
+    for (; i != 1; i /= 2) {
+      places_[i] = winner;
+      const Place& other = places_[i ^ 1];
+      const bool loses = (other.ticks < winner.ticks) |
+                         ((other.ticks == winner.ticks) & (other.worker < winner.worker));
+      winner.ticks = loses ? other.ticks : winner.ticks;
+      winner.worker = loses ? other.worker : winner.worker;
+    }
+    places_[1] = winner;
   }
-  [[nodiscard]] uint32_t first() const { return winners_[1]; }
-  [[nodiscard]] uint64_t ticks_of(uint32_t worker) const { return ticks_[worker]; }
+  [[nodiscard]] uint32_t first() const { return static_cast<uint32_t>(places_[1].worker); }
+  [[nodiscard]] uint64_t ticks_of(uint32_t worker) const {
+    return places_[n_leaves_ + worker].ticks;
+  }
 
  private:
-  void play(uint32_t i) {
-    const uint32_t left = winners_[2ULL * i];
-    const uint32_t right = winners_[2ULL * i + 1];
-    winners_[i] = ticks_[right] < ticks_[left] ? right : left;
-  }
+  struct Place {
+    uint64_t ticks = ~0ULL;
+    uint64_t worker = 0;
+  };
 
   uint32_t n_leaves_ = 0;
-  std::vector<uint64_t> ticks_;
-  std::vector<uint32_t> winners_;  // [1] is the root, the second half are the workers
+  std::vector<Place> places_;  // [1] is the root, the second half are the workers
 };
 
 // Workers whose next event may have come closer through another worker's loop.

@@ -29,6 +29,12 @@ Entry entry_of(const Task& task, const TaskInput& input, const Context& ctx) {
   return entry;
 }
 
+// Between two loops only buffers and units hold packets: most tasks have none, and a splitter has
+// many queues to look at.
+bool holds_pkts(const Executor& executor) {
+  return (executor.has_buffers() || executor.is_scheduled()) && executor.held_pkts() != 0;
+}
+
 }  // namespace
 
 // Of a task whose inputs may be held back; 0 if something may happen in any loop.
@@ -49,7 +55,7 @@ uint64_t Simulation::next_input_ns(const Task& task, const Context& ctx) const {
     if (input.queue != nullptr) next_ns = std::min(next_ns, input.queue->next_ns());
   }
   // While every input is held back, an idle task releases nothing.
-  return any_open && !is_idle_hold_ && task.executor->held_pkts() != 0 ? 0 : next_ns;
+  return any_open && !is_idle_hold_ && holds_pkts(*task.executor) ? 0 : next_ns;
 }
 
 // Time of an idle worker's next event, unless it is woken before.
@@ -64,7 +70,7 @@ uint64_t Simulation::next_event_ns(const Worker& worker) const {
       next_ns = std::min(next_ns, next_input_ns(*task, worker.ctx));
       continue;
     }
-    if (!is_idle_hold_ && task->executor->held_pkts() != 0) return 0;
+    if (!is_idle_hold_ && holds_pkts(executor)) return 0;
     for (const TaskInput& input : task->inputs) {
       if (input.source != nullptr) next_ns = std::min(next_ns, input.source->next_ns());
       if (input.queue != nullptr) next_ns = std::min(next_ns, input.queue->next_ns());
