@@ -42,6 +42,7 @@ class StepCount {
 struct Worker {
   Context ctx;
   std::vector<Task*> tasks;
+  bool is_any_scheduled = false;  // of the tasks
   exec::SampleTurn sample;
   exec::WorkerStats stats;
   std::unique_ptr<exec::FlowMeter> meter;
