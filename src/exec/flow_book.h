@@ -25,11 +25,8 @@ class FlowBook {
 
   // Call after switch_epoch(): takes the counts in each flow's quiet set.
   void collect(FlowMeter& meter) {
-    for (uint32_t f = 0; f < flows_.size(); ++f) {
-      FlowEpoch epoch;
-      meter.collect(f, epoch, fresh_.data());
-      if (epoch.pkts == 0) continue;
-      Entry& entry = flows_[f];
+    meter.collect(fresh_.data(), [this](uint32_t flow, const FlowEpoch& epoch) {
+      Entry& entry = flows_[flow];
       const uint32_t last = FineBuckets::index(epoch.delay_max_ns);
       for (uint32_t b = 0; b <= last; ++b) {
         entry.total_fine[b] += fresh_[b];
@@ -39,7 +36,7 @@ class FlowBook {
       add(entry.total, epoch);
       add(entry.epoch, epoch);
       add(entry.period, epoch);
-    }
+    });
   }
 
   // Lets `flow` continue the counts that a flow of an older book has had since the start. Lateness is

@@ -36,8 +36,7 @@ class FlowMeter {
       : n_flows_(n_flows),
         last_leg_(legs.all.empty() ? 0 : n_flows, Leg::kNone),
         slo_ns_(n_flows + legs.all.size(), 0),
-        sets_{std::make_unique<Counters[]>(slo_ns_.size()),
-              std::make_unique<Counters[]>(slo_ns_.size())},
+        sets_{Set(slo_ns_.size()), Set(slo_ns_.size())},
         log_(kLogEntries) {
     for (uint32_t l = 0; l < legs.all.size(); ++l) {
       if (legs.all[l].flow != Leg::kAllFlows) last_leg_[legs.all[l].flow] = l;
@@ -47,8 +46,9 @@ class FlowMeter {
   // 0 = no SLO. Control thread; applies to packets booked from now on.
   void set_slo(uint32_t flow, uint64_t slo_ns) {
     slo_ns_[flow] = slo_ns;
-    for (auto& set : sets_) {
-      set[flow].late_above_ns.store(slo_ns == 0 ? ~0ULL : slo_ns, std::memory_order_relaxed);
+    for (Set& set : sets_) {
+      std::atomic<uint64_t>& late_above_ns = set.counters[flow].late_above_ns;
+      late_above_ns.store(slo_ns == 0 ? ~0ULL : slo_ns, std::memory_order_relaxed);
     }
   }
 
@@ -73,7 +73,7 @@ class FlowMeter {
 
   // Books everything recorded since the last flush, with delay = now - entry.
   void flush(uint64_t now_ns) {
-    Counters* const set = sets_[active_].get();
+    Set& set = sets_[active_];
     uint64_t entry_ns = ~0ULL;  // neighbours in the log mostly came in the same burst
     uint64_t delay_ns = 0;
     uint32_t bucket = 0;
@@ -85,7 +85,9 @@ class FlowMeter {
         delay_ns = now_ns > entry_ns ? now_ns - entry_ns : 0;
         bucket = FineBuckets::index(delay_ns);
       }
-      Counters& c = set[entry.flow];
+      Counters& c = set.counters[entry.flow];
+      if (c.pkts == 0) [[unlikely]]
+        set.counted[set.n_counted++] = entry.flow;
       c.pkts += entry.n_pkts;
       c.delay_sum_ns += delay_ns * entry.n_pkts;
       c.delay_max_ns = std::max(c.delay_max_ns, delay_ns);
@@ -100,24 +102,17 @@ class FlowMeter {
 
   void switch_epoch() { active_ ^= 1; }
 
-  // Adds the quiet set's counts of a flow to `epoch` and, if given, bucket by bucket to
-  // fine[FineBuckets::kCount], then clears them.
-  void collect(uint32_t flow, FlowEpoch& epoch, uint64_t* fine) {
-    Counters& c = sets_[active_ ^ 1][flow];
-    if (c.pkts == 0) return;
-    epoch.pkts += c.pkts;
-    epoch.late_pkts += c.late_pkts;
-    epoch.delay_sum_ns += c.delay_sum_ns;
-    epoch.delay_max_ns = std::max(epoch.delay_max_ns, c.delay_max_ns);
-    const uint64_t scale = SloBuckets::scale_of(slo_ns_[flow] == 0 ? kNoSloScaleNs : slo_ns_[flow]);
-    const uint32_t last = FineBuckets::index(c.delay_max_ns);
-    for (uint32_t b = 0; b <= last; ++b) {
-      if (c.buckets[b] == 0) continue;
-      epoch.slo_buckets[SloBuckets::index(FineBuckets::lower_ns(b), scale)] += c.buckets[b];
-      if (fine != nullptr) fine[b] += c.buckets[b];
-      c.buckets[b] = 0;
+  // Takes the counts of the flows that have any in the quiet set: each_flow(flow, epoch), with its
+  // histogram added to fine[FineBuckets::kCount]. Of many flows, most workers see few.
+  template <class EachFlow>
+  void collect(uint64_t* fine, EachFlow each_flow) {
+    Set& set = sets_[active_ ^ 1];
+    for (uint32_t i = 0; i < set.n_counted; ++i) {
+      FlowEpoch epoch;
+      take(set.counters[set.counted[i]], slo_ns_[set.counted[i]], epoch, fine);
+      each_flow(set.counted[i], epoch);
     }
-    c.pkts = c.late_pkts = c.delay_sum_ns = c.delay_max_ns = 0;
+    set.n_counted = 0;
   }
   [[nodiscard]] uint32_t n_flows() const { return n_flows_; }
 
@@ -136,10 +131,33 @@ class FlowMeter {
     uint32_t buckets[FineBuckets::kCount] = {};
   };
 
+  struct Set {
+    explicit Set(size_t n) : counters(std::make_unique<Counters[]>(n)), counted(n) {}
+    std::unique_ptr<Counters[]> counters;  // by flow, then by leg
+    std::vector<uint32_t> counted;         // [0, n_counted): those that are not all 0
+    uint32_t n_counted = 0;
+  };
+
+  static void take(Counters& c, uint64_t slo_ns, FlowEpoch& epoch, uint64_t* fine) {
+    epoch.pkts = c.pkts;
+    epoch.late_pkts = c.late_pkts;
+    epoch.delay_sum_ns = c.delay_sum_ns;
+    epoch.delay_max_ns = c.delay_max_ns;
+    const uint64_t scale = SloBuckets::scale_of(slo_ns == 0 ? kNoSloScaleNs : slo_ns);
+    const uint32_t last = FineBuckets::index(c.delay_max_ns);
+    for (uint32_t b = 0; b <= last; ++b) {
+      if (c.buckets[b] == 0) continue;
+      epoch.slo_buckets[SloBuckets::index(FineBuckets::lower_ns(b), scale)] += c.buckets[b];
+      fine[b] += c.buckets[b];
+      c.buckets[b] = 0;
+    }
+    c.pkts = c.late_pkts = c.delay_sum_ns = c.delay_max_ns = 0;
+  }
+
   uint32_t n_flows_;
   std::vector<uint32_t> last_leg_;  // by flow; empty where no flow has legs
   std::vector<uint64_t> slo_ns_;    // by flow, then by leg; legs have none
-  std::unique_ptr<Counters[]> sets_[2];
+  Set sets_[2];
   std::vector<Entry> log_;
   uint32_t n_log_ = 0;
   uint32_t active_ = 0;

@@ -85,10 +85,16 @@ TEST(SloBuckets, NeverFallAsDelayRises) {
   }
 }
 
-FlowEpoch collect(FlowMeter& meter, uint32_t flow, std::vector<uint64_t>* fine = nullptr) {
-  FlowEpoch epoch;
-  meter.collect(flow, epoch, fine == nullptr ? nullptr : fine->data());
-  return epoch;
+// By flow.
+std::vector<FlowEpoch> collect(FlowMeter& meter, std::vector<uint64_t>* fine = nullptr) {
+  std::vector<uint64_t> unused(FineBuckets::kCount);
+  std::vector<FlowEpoch> flows(meter.n_flows());
+  meter.collect(fine == nullptr ? unused.data() : fine->data(),
+                [&](uint32_t flow, const FlowEpoch& epoch) {
+                  EXPECT_EQ(flows[flow].pkts, 0U) << "collected twice";
+                  flows[flow] = epoch;
+                });
+  return flows;
 }
 
 TEST(FlowMeter, BooksDelaysOfTheFlushNotOfTheRecord) {
@@ -102,13 +108,14 @@ TEST(FlowMeter, BooksDelaysOfTheFlushNotOfTheRecord) {
   meter.record(0, 4, 1000);
   meter.flush(1101);
   meter.switch_epoch();
-  const FlowEpoch flow = collect(meter, 0);
+  const std::vector<FlowEpoch> flows = collect(meter);
+  const FlowEpoch& flow = flows[0];
   EXPECT_EQ(flow.pkts, 7U);
   EXPECT_EQ(flow.late_pkts, 4U);  // a delay that equals the SLO is not late
   EXPECT_EQ(flow.delay_sum_ns, 3 * 100 + 4 * 101U);
   EXPECT_EQ(flow.delay_max_ns, 101U);
   EXPECT_EQ(std::accumulate(std::begin(flow.slo_buckets), std::end(flow.slo_buckets), 0U), 7U);
-  EXPECT_EQ(collect(meter, 1).late_pkts, 0U) << "a flow without SLO has none late";
+  EXPECT_EQ(flows[1].late_pkts, 0U) << "a flow without SLO has none late";
 }
 
 TEST(FlowMeter, CollectTakesTheQuietEpochOnceAndAddsItUp) {
@@ -119,10 +126,10 @@ TEST(FlowMeter, CollectTakesTheQuietEpochOnceAndAddsItUp) {
   meter.switch_epoch();
   meter.record(0, 2, 0);
   meter.flush(20);  // belongs to the next epoch
-  EXPECT_EQ(collect(meter, 0, &fine).pkts, 1U);
-  EXPECT_EQ(collect(meter, 0, &fine).pkts, 0U);
+  EXPECT_EQ(collect(meter, &fine)[0].pkts, 1U);
+  EXPECT_EQ(collect(meter, &fine)[0].pkts, 0U);
   meter.switch_epoch();
-  EXPECT_EQ(collect(meter, 0, &fine).pkts, 2U);
+  EXPECT_EQ(collect(meter, &fine)[0].pkts, 2U);
   EXPECT_EQ(fine[10], 1U);
   EXPECT_EQ(fine[20], 2U);
   EXPECT_EQ(std::accumulate(fine.begin(), fine.end(), uint64_t{0}), 3U);
@@ -150,8 +157,9 @@ TEST(FlowMeter, EntriesOfOneBurstAndOfManyAreBookedAlike) {
     meter.flush(now_ns);
   }
   meter.switch_epoch();
+  const std::vector<FlowEpoch> flows = collect(meter);
   for (uint32_t f = 0; f < 3; ++f) {
-    const FlowEpoch got = collect(meter, f);
+    const FlowEpoch& got = flows[f];
     EXPECT_EQ(got.pkts, wanted[f].pkts);
     EXPECT_EQ(got.late_pkts, wanted[f].late_pkts);
     EXPECT_EQ(got.delay_sum_ns, wanted[f].delay_sum_ns);
@@ -164,7 +172,7 @@ TEST(FlowMeter, EntryAfterTheReadingCountsAsNoDelay) {
   meter.record(0, 1, 500);
   meter.flush(400);
   meter.switch_epoch();
-  EXPECT_EQ(collect(meter, 0).delay_sum_ns, 0U);
+  EXPECT_EQ(collect(meter)[0].delay_sum_ns, 0U);
 }
 
 TEST(FlowMeter, SaysWhenTheNextBatchMightNotFit) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// many_workers_test.cc - many workers: which loop is next, and that idle workers sleep no longer
-// than until something reaches them.
+// many_workers_test.cc - many workers: which loop is next, rings between them, and that idle workers
+// sleep no longer than until something reaches them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "sim/loop_order.h"
 #include "sim/many_workers_util.h"
 #include "sim/simulation.h"
+#include "sim/slots.h"
 
 namespace batchplane::sim {
 namespace many_workers_test {
@@ -29,6 +31,27 @@ TEST(LoopOrder, TheEarliestLoopIsNextAndOfEqualOnesTheFirstWorkers) {
       ASSERT_EQ(order.first(), first - ticks.begin());
       ASSERT_EQ(order.ticks_of(order.first()), *first);
     }
+  }
+}
+
+TEST(Slots, KeepTheirOrderAsTheyWrapAndGrow) {
+  Slots slots;
+  std::deque<uint64_t> wanted;
+  Rng rng(1);
+  for (uint64_t i = 0; i < 20'000; ++i) {
+    // Fills and empties in turn, so that it grows at any place of its head.
+    if (rng.below(100) < (i / 200 % 2 == 0 ? 60 : 40)) {
+      slots.push_back({nullptr, i});
+      wanted.push_back(i);
+    } else if (!slots.empty()) {
+      slots.pop_front();
+      wanted.pop_front();
+    }
+    ASSERT_EQ(slots.size(), wanted.size());
+    if (wanted.empty()) continue;
+    const uint32_t at = rng.below(static_cast<uint32_t>(wanted.size()));
+    ASSERT_EQ(slots.front().since_ns, wanted.front());
+    ASSERT_EQ(slots[at].since_ns, wanted[at]);
   }
 }
 

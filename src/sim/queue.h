@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "sim/loop_order.h"
 #include "sim/packet.h"
 #include "sim/scheduler.h"
+#include "sim/slots.h"
 #include "sim/stage.h"
 
 namespace batchplane::sim {
@@ -77,7 +77,7 @@ class QueueRing {
   void begin_fill_period() { fill_.begin_period(); }
   template <class Take>
   void take_everything(Take take_pkt) {
-    for (const Slot& slot : slots_) take_pkt(slot.pkt);
+    for (size_t i = 0; i < slots_.size(); ++i) take_pkt(slots_[i].pkt);
     slots_.clear();
     seen_pkts_ = 0;
   }
@@ -85,10 +85,6 @@ class QueueRing {
   void add_lost(uint64_t pkts) { lost_pkts_ += pkts; }
 
  private:
-  struct Slot {
-    Packet* pkt;
-    uint64_t since_ns;
-  };
   [[nodiscard]] uint32_t left_of(uint32_t pkts) const {
     return pkts - std::min(pkts, static_cast<uint32_t>(slots_.size()));
   }
@@ -109,7 +105,7 @@ class QueueRing {
   uint32_t credit_pkts_;  // of them
   bool holds_back_;
   bool joins_clocks_ = false;
-  std::deque<Slot> slots_;
+  Slots slots_;
   uint32_t seen_pkts_ = 0;  // by its consumer, at its last look
   uint64_t lost_pkts_ = 0;
   RingFill fill_;
@@ -179,7 +175,7 @@ class Queue {
   [[nodiscard]] uint32_t room_pkts(uint32_t ring) const { return rings_[ring].room_pkts(); }
   [[nodiscard]] uint32_t space_pkts(uint32_t ring) const { return rings_[ring].space_pkts(); }
   bool put(uint32_t ring, Packet* pkt, uint64_t now_ns) {
-    if (woken_ != nullptr && rings_[ring].held_pkts() == 0) woken_->add(reader_);
+    if (woken_ != nullptr && rings_[ring].held_pkts() == 0) woken_->add(reader_, now_ns);
     return rings_[ring].put(pkt, now_ns);
   }
   uint32_t take(Packet** pkts, uint32_t most, uint64_t now_ns) {
@@ -193,7 +189,8 @@ class Queue {
       const bool is_tight = rings_[at].room_pkts() < exec::kMaxBatchPkts;
       if (const uint32_t n = rings_[at].take(pkts, most, now_ns); n != 0) {
         for (uint32_t i = 0; meter_ != nullptr && i < n; ++i) meter_->meter(*pkts[i]);
-        if (is_tight && holds_back_ && woken_ != nullptr) woken_->add(writers_[at]);
+        if (is_tight && holds_back_ && woken_ != nullptr)
+          woken_->add(writers_[at], Woken::kUnknown);
         return n;
       }
     }

@@ -96,6 +96,7 @@ void Simulation::attach_tasks() {
         static_cast<uint32_t>(graph_->flow_names.size()), graph_->model.legs);
     for (uint32_t f = 0; f < slo_ns_.size(); ++f) worker->meter->set_slo(f, slo_ns_[f]);
     worker->ctx.meter = worker->meter.get();
+    worker->is_any_scheduled = false;
   }
   for (const auto& task : graph_->tasks) {
     Worker& worker = *workers_[task->worker];
@@ -103,6 +104,7 @@ void Simulation::attach_tasks() {
     task->executor = std::make_unique<Executor>(std::span(task->nodes), worker.ctx,
                                                 worker.ctx.clock, *worker.meter);
     if (task->unit_plan != nullptr) task->executor->schedule(*task->unit_plan);
+    worker.is_any_scheduled |= task->executor->is_scheduled();
     if (!engine.runs_by_deadline) continue;
     task->executor->run_by_deadline({engine.heavy_ns, kBacklogBatches * engine.batch_pkts});
   }

@@ -111,8 +111,10 @@ class Simulation {
   void run_workers(uint64_t until_ns);
   void run_alone(Worker& worker, uint64_t until_ns);
   void run_in_turn(uint64_t until_ns);
+  [[nodiscard]] static uint64_t loops_before(Worker& worker, uint64_t event_ns);
   [[nodiscard]] uint64_t idle_loops(Worker& worker, uint64_t until_ns) const;
-  void wake(uint32_t woken, uint32_t waker, uint64_t waker_ticks, uint64_t until_ns);
+  void wake(uint32_t woken, uint64_t at_ns, uint32_t waker, uint64_t waker_ticks,
+            uint64_t until_ns);
   void set_turn(uint32_t worker);
   [[nodiscard]] uint64_t next_event_ns(const Worker& worker) const;
   [[nodiscard]] uint64_t next_input_ns(const Task& task, const Context& ctx) const;

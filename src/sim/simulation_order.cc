@@ -29,6 +29,12 @@ Entry entry_of(const Task& task, const TaskInput& input, const Context& ctx) {
   return entry;
 }
 
+// Between two loops only buffers and units hold packets: most tasks have none, and a splitter has
+// many queues to look at.
+bool holds_pkts(const Executor& executor) {
+  return (executor.has_buffers() || executor.is_scheduled()) && executor.held_pkts() != 0;
+}
+
 }  // namespace
 
 // Of a task whose inputs may be held back; 0 if something may happen in any loop.
@@ -49,7 +55,7 @@ uint64_t Simulation::next_input_ns(const Task& task, const Context& ctx) const {
     if (input.queue != nullptr) next_ns = std::min(next_ns, input.queue->next_ns());
   }
   // While every input is held back, an idle task releases nothing.
-  return any_open && !is_idle_hold_ && task.executor->held_pkts() != 0 ? 0 : next_ns;
+  return any_open && !is_idle_hold_ && holds_pkts(*task.executor) ? 0 : next_ns;
 }
 
 // Time of an idle worker's next event, unless it is woken before.
@@ -64,7 +70,7 @@ uint64_t Simulation::next_event_ns(const Worker& worker) const {
       next_ns = std::min(next_ns, next_input_ns(*task, worker.ctx));
       continue;
     }
-    if (!is_idle_hold_ && task->executor->held_pkts() != 0) return 0;
+    if (!is_idle_hold_ && holds_pkts(executor)) return 0;
     for (const TaskInput& input : task->inputs) {
       if (input.source != nullptr) next_ns = std::min(next_ns, input.source->next_ns());
       if (input.queue != nullptr) next_ns = std::min(next_ns, input.queue->next_ns());
@@ -73,17 +79,19 @@ uint64_t Simulation::next_event_ns(const Worker& worker) const {
   return next_ns;
 }
 
-// Number of the worker's next loops in which nothing can happen.
-uint64_t Simulation::idle_loops(Worker& worker, uint64_t until_ns) const {
-  const uint64_t target_ticks = std::min(next_event_ns(worker), until_ns) << kTicksPerNsLog2;
+// Number of the worker's next loops in which nothing happens if nothing does before event_ns.
+uint64_t Simulation::loops_before(Worker& worker, uint64_t event_ns) {
+  const uint64_t target_ticks = event_ns << kTicksPerNsLog2;
   // The last task in a loop may be the one that finds something.
   const uint64_t first_read = worker.ctx.clock.ticks + worker.read_ticks();
   if (target_ticks <= first_read) return 0;
   const uint64_t loops = worker.idle_steps.in(target_ticks - first_read, worker.idle_step_ticks());
   // Explicit scheduling's record of idle turns settles in the second idle loop: that one runs.
-  const bool any_scheduled = std::ranges::any_of(
-      worker.tasks, [](const Task* task) { return task->executor->is_scheduled(); });
-  return any_scheduled ? loops - 1 : loops;
+  return worker.is_any_scheduled ? loops - 1 : loops;
+}
+
+uint64_t Simulation::idle_loops(Worker& worker, uint64_t until_ns) const {
+  return loops_before(worker, std::min(next_event_ns(worker), until_ns));
 }
 
 void Simulation::book_idle_loops(Worker& worker, uint64_t loops) {
@@ -124,15 +132,19 @@ void Simulation::set_turn(uint32_t worker) {
   loop_order_.set(worker, next.ctx.clock.ticks + next.idle_loops * next.idle_step_ticks());
 }
 
-// The waker's loop began at waker_ticks: earlier loops have found nothing, although it may have left
-// packets there that are older.
-void Simulation::wake(uint32_t woken, uint32_t waker, uint64_t waker_ticks, uint64_t until_ns) {
+// Something reaches the worker at at_ns. The waker's loop began at waker_ticks: earlier loops have
+// found nothing, although it may have left packets there that are older.
+void Simulation::wake(uint32_t woken, uint64_t at_ns, uint32_t waker, uint64_t waker_ticks,
+                      uint64_t until_ns) {
   Worker& worker = *workers_[woken];
   if (worker.idle_loops == 0) return;
   const uint64_t past_ticks = waker_ticks + (woken < waker ? 1 : 0);
   const uint64_t gone = past_ticks - std::min(past_ticks, worker.ctx.clock.ticks);
   const uint64_t past_loops = worker.idle_steps.in(gone, worker.idle_step_ticks());
-  worker.idle_loops = std::max(past_loops, idle_loops(worker, until_ns));
+  const uint64_t loops = at_ns == Woken::kUnknown
+                             ? idle_loops(worker, until_ns)
+                             : std::min(worker.idle_loops, loops_before(worker, at_ns));
+  worker.idle_loops = std::max(past_loops, loops);
   set_turn(woken);
 }
 
@@ -178,7 +190,8 @@ void Simulation::run_in_turn(uint64_t until_ns) {
     const bool is_full = loop_once(worker) >= worker.full_poll_pkts;
     if (skips_idle_ && !is_full) worker.idle_loops = idle_loops(worker, until_ns);
     set_turn(first);
-    woken_.take_all([&](uint32_t woken) { wake(woken, first, began_ticks, until_ns); });
+    woken_.take_all(
+        [&](uint32_t woken, uint64_t at_ns) { wake(woken, at_ns, first, began_ticks, until_ns); });
   }
   for (const auto& worker : workers_) {
     book_idle_loops(*worker, std::exchange(worker->idle_loops, 0));

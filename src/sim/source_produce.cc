@@ -108,7 +108,7 @@ void Source::produce(uint64_t now_ns) {
 void Source::note_left(uint64_t now_ns) {
   returns_.push_back(now_ns);
   std::ranges::push_heap(returns_, std::greater<>());
-  if (woken_ != nullptr) woken_->add(reader_);
+  if (woken_ != nullptr) woken_->add(reader_, now_ns);
 }
 
 void Source::put_returned(uint64_t now_ns) {
