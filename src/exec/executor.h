@@ -102,11 +102,10 @@ class Executor {
   // The same for one loop, so that releases by age, idleness or change are sampled like runs.
   void set_sampling(bool is_on) { is_sampling_ = is_on; }
 
-  // Buffers (executor_buffers.inl). q in 0..B. Held packets above the new trigger leave at the next loop
-  // (settle_changes). `release_at` staggers the first release: 1..q, used only while nothing is held.
+  // Buffers (executor_buffers.inl). q in 0..B. `release_at` staggers the first release: 1..q more packets are
+  // to come until then. Held packets that leave no room for them leave at the next loop (settle_changes).
   void set_trigger(Node& node, uint32_t trigger_pkts, uint32_t release_at_pkts);
-  // Fires what lowered triggers left behind at nodes of at least this rank: everything at q = 0, otherwise
-  // floor(k/q) batches of q.
+  // Fires what nodes of at least this rank hold that such changes left without room.
   void settle_changes(uint32_t from_rank = 0);
   // Whether the next loop has changes to settle.
   [[nodiscard]] bool has_changes() const { return any_changed_; }
@@ -245,6 +244,7 @@ class Executor {
                       : fire<false>(node, n_pkts, offset_pkts, cause);
   }
   void fire_whole(Node& node, Cause cause);
+  void rejoin(Queue& queue);
   void keep_rest(Queue& queue, uint32_t fired_pkts);
   void prefetch_held(const Queue& queue, uint32_t n_pkts) const;
   void list_buffer(Node& node);

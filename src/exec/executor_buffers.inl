@@ -85,6 +85,16 @@ void Executor<Traits, Order>::fire_whole(Node& node, Cause cause) {
     fire_any(node, std::min(held - done, ctx_.batch_limit_pkts), done, cause);
   }
   keep_rest(queue, held);
+  if (cause != Cause::kChange) rejoin(queue);
+}
+
+// Buffers that take turns all start again together after a hole in their input: each then takes its turn anew.
+// Not so one that seldom fills, whose turn would only make its batches smaller.
+template <class Traits, RunOrder Order>
+void Executor<Traits, Order>::rejoin(Queue& queue) {
+  if (queue.turn_pkts != 0 && queue.fullness() >= queue.least_fullness) {
+    queue.release_at_pkts = queue.turn_pkts;
+  }
 }
 
 // Moves the packets left to the front. Keeps the bound, since they may be as old as the fired ones.
@@ -142,13 +152,15 @@ void Executor<Traits, Order>::set_trigger(Node& node, uint32_t trigger_pkts,
   if (const uint32_t u = unit_of(node); u != 0) return set_unit_trigger(u, trigger_pkts);
   if (units_ != nullptr) return;  // a node between units has no buffer of its own
   queue.trigger_pkts = static_cast<uint16_t>(trigger_pkts);
-  queue.release_at_pkts = static_cast<uint16_t>(queue.size_pkts == 0 && release_at_pkts > 0
-                                                    ? std::min(release_at_pkts, trigger_pkts)
-                                                    : trigger_pkts);
-  if (queue.size_pkts != 0 && queue.size_pkts >= trigger_pkts) {
-    queue.is_changed = true;
-    any_changed_ = true;
-  }
+  // The first release comes after as many more packets as this buffer's turn wants.
+  uint32_t first_pkts =
+      release_at_pkts > 0 ? std::min(release_at_pkts, trigger_pkts) : trigger_pkts;
+  queue.turn_pkts = static_cast<uint16_t>(first_pkts);
+  queue.is_changed = queue.size_pkts != 0 && queue.size_pkts + first_pkts > trigger_pkts;
+  any_changed_ |= queue.is_changed;
+  if (!queue.is_changed) first_pkts += queue.size_pkts;
+  queue.release_at_pkts = static_cast<uint16_t>(first_pkts);
+  queue.least_fullness = queue.fullness() - kFullPerOther;
   if (trigger_pkts > 0) list_buffer(node);
   if (trigger_pkts == 0 && queue.size_pkts == 0) unlist_buffer(node);
   chains_.link(node);
@@ -164,17 +176,8 @@ void Executor<Traits, Order>::settle_changes(uint32_t from_rank) {
     Queue& queue = *node.queue;
     if (!queue.is_changed) continue;
     queue.is_changed = false;
-    if (queue.trigger_pkts == 0) {
-      fire_whole(node, Cause::kChange);
-      unlist_buffer(node);
-      continue;
-    }
-    const uint32_t held = queue.size_pkts;
-    uint32_t done = 0;
-    for (; held - done >= queue.trigger_pkts; done += queue.trigger_pkts) {
-      fire_any(node, queue.trigger_pkts, done, Cause::kChange);
-    }
-    keep_rest(queue, done);
+    fire_whole(node, Cause::kChange);
+    if (queue.trigger_pkts == 0) unlist_buffer(node);
   }
   drain();
 }

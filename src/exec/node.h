@@ -28,6 +28,9 @@ struct CauseCount {
   uint64_t wait_ns = 0;  // sum over firings of the time since the buffer was last empty
 };
 
+// A buffer that is full this many times as often as it is released for other reasons takes turns with others.
+inline constexpr int64_t kFullPerOther = 8;
+
 // Where a batch goes after the module's function, or after the last function of a chain.
 enum class After : uint8_t {
   kDirect,   // same array, next node's function: no queue in between
@@ -56,7 +59,7 @@ struct alignas(64) Queue {
   uint8_t n_steps = 1;
   After chain_after : 2 = After::kEnd;  // after of the tail
   bool is_direct : 1 = false;   // one input, trigger 0: a batch may pass by pointer while size is 0
-  bool is_changed : 1 = false;  // trigger was lowered below what is held: settle at the next loop
+  bool is_changed : 1 = false;  // held packets leave no room for its turn: settle at the next loop
   bool is_listed : 1 = false;   // among the buffers that the executor looks through
   uint16_t work_per_batch_ns = 40;  // of the chain; used only to decide when the clock is due
   uint16_t work_per_pkt_16ths_ns = 16 * 10;
@@ -69,12 +72,21 @@ struct alignas(64) Queue {
   uint64_t arrived_batches = 0;  // batches that reached the buffer while its trigger was > 0
   uint64_t arrived_pkts = 0;
   CauseCount causes[kCauses];
+  int64_t least_fullness = 0;  // below: does not take turns
+  uint16_t turn_pkts = 0;      // first release after a change, before the packets held then
   // Of a scheduled unit: any packet makes it ready (trigger 1). The control thread reads this, so it shares
   // no byte with what the worker writes.
   bool is_untriggered = false;
 
   // The trigger as set: a unit's queue holds packets with trigger 0 too.
   [[nodiscard]] uint32_t wanted_trigger_pkts() const { return is_untriggered ? 0 : trigger_pkts; }
+  // Rises with each full release, falls with others.
+  [[nodiscard]] int64_t fullness() const {
+    const auto firings = [this](Cause cause) {
+      return static_cast<int64_t>(causes[static_cast<uint32_t>(cause)].firings);
+    };
+    return firings(Cause::kFull) - kFullPerOther * (firings(Cause::kAge) + firings(Cause::kIdle));
+  }
 };
 
 // Executions and packets of a node; see Executor::totals.

@@ -213,6 +213,7 @@ class TaskLayout {
       queue.trigger_pkts = static_cast<uint16_t>(trigger_pkts);
       queue.release_at_pkts =
           static_cast<uint16_t>(stagger(trigger_pkts, of_trigger[trigger_pkts]++));
+      queue.turn_pkts = queue.release_at_pkts;
     }
   }
 

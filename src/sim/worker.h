@@ -42,8 +42,8 @@ class StepCount {
 struct Worker {
   Context ctx;
   std::vector<Task*> tasks;
-  uint32_t full_poll_pkts = 0;  // after as many there are most likely more
   bool is_any_scheduled = false;  // of the tasks
+  uint32_t full_poll_pkts = 0;    // after as many there are most likely more
   exec::SampleTurn sample;
   exec::WorkerStats stats;
   std::unique_ptr<exec::FlowMeter> meter;

@@ -2,17 +2,14 @@
 // engine_oracle.h - what the executor should do, written as slowly and plainly as possible.
 //
 // The rules:
-//   - A buffer with trigger q > 0 releases exactly q packets at a time, when it has its turn with
-//   at
-//     least q; its first release may come earlier (stagger). Trigger 0 holds nothing over a run.
-//   - Within a run, modules with something to do take turns in rank order. What a module sends to
-//   an
-//     unbuffered one with no other way in runs there at once, branch after branch, unless emitted
-//     packets wait there already.
-//   - At the beginning of a loop a buffer that holds its trigger or more, because that was lowered,
-//   lets
-//     go whole multiples of it; at trigger 0, all. Downstream first.
-//   - Then what is older than its limit leaves, earliest deadline first, each carried to its end.
+//   - A buffer with trigger q > 0 releases exactly q packets at a time, when it has its turn with at least q; its
+//     first release may come earlier (stagger). Trigger 0 holds nothing over a run.
+//   - Within a run, modules with something to do take turns in rank order. What a module sends to an unbuffered one
+//     with no other way in runs there at once, branch after branch, unless emitted packets wait there already.
+//   - With a new trigger a buffer first releases when as many more packets have come as its stagger says. If what it
+//     holds leaves no room for them, it lets all go at the beginning of the next loop. Downstream first.
+//   - Then what is older than its limit leaves, earliest deadline first, each carried to its end. A buffer that is
+//     full eight times as often as it is released for such reasons then starts with its stagger again.
 //   - What a module emits goes ahead of what stays in its batch.
 #pragma once
 
@@ -33,7 +30,7 @@ class Oracle {
       : plan_(plan), inputs_(plan.inputs()), buffers_(plan.nodes.size()) {
     for (uint32_t i = 0; i < buffers_.size(); ++i) {
       buffers_[i].trigger = plan.nodes[i].trigger_pkts;
-      buffers_[i].release_at = plan.nodes[i].release_at_pkts;
+      buffers_[i].release_at = buffers_[i].turn = plan.nodes[i].release_at_pkts;
       buffers_[i].age_limit_ns = plan.nodes[i].age_limit_ns;
     }
   }
@@ -42,6 +39,9 @@ class Oracle {
     std::deque<Pkt> held;
     uint32_t trigger = 0;
     uint32_t release_at = 0;
+    uint32_t turn = 0;
+    int64_t score = 0;
+    bool must_go = false;  // all that it holds, in the next loop
     uint64_t age_limit_ns = 0;
     uint64_t since_ns = 0;
     uint64_t late_releases = 0;
@@ -55,7 +55,12 @@ class Oracle {
     Buffer& buffer = buffers_[i];
     if (q == buffer.trigger) return;
     buffer.trigger = q;
-    buffer.release_at = buffer.held.empty() && release_at != 0 ? std::min(release_at, q) : q;
+    const uint32_t first = release_at != 0 ? std::min(release_at, q) : q;
+    const auto held = static_cast<uint32_t>(buffer.held.size());
+    buffer.turn = first;
+    buffer.score = 8;
+    buffer.must_go = held != 0 && held + first > q;
+    buffer.release_at = buffer.must_go ? first : held + first;
   }
   void set_age_limit(uint32_t i, uint64_t ns) { buffers_[i].age_limit_ns = ns; }
 
@@ -102,13 +107,7 @@ class Oracle {
   void settle_changes() {
     for (size_t r = buffers_.size(); r-- > 0;) {
       const auto i = static_cast<uint32_t>(r);
-      Buffer& buffer = buffers_[i];
-      if (buffer.held.empty()) continue;
-      if (buffer.trigger == 0) {
-        release_all(i, exec::Cause::kChange);
-        continue;
-      }
-      while (buffer.held.size() >= buffer.trigger) release(i, buffer.trigger, exec::Cause::kChange);
+      if (std::exchange(buffers_[i].must_go, false)) release_all(i, exec::Cause::kChange);
     }
     take_turns();
   }
@@ -175,6 +174,9 @@ class Oracle {
               std::min<uint32_t>(static_cast<uint32_t>(buffers_[i].held.size()), plan_.batch_pkts),
               cause);
     }
+    if (cause == exec::Cause::kChange) return;
+    Buffer& buffer = buffers_[i];
+    if (buffer.score >= 0 && buffer.turn != 0) buffer.release_at = buffer.turn;
   }
 
   void release(uint32_t i, uint32_t n, exec::Cause cause) {
@@ -184,6 +186,8 @@ class Oracle {
     exec::CauseCount& count = buffer.causes[static_cast<uint32_t>(cause)];
     count.firings += 1;
     count.pkts += n;
+    if (cause == exec::Cause::kFull) ++buffer.score;
+    if (cause == exec::Cause::kAge || cause == exec::Cause::kIdle) buffer.score -= 8;
     count.wait_ns += now_ns_ - buffer.since_ns;
     log_.firings.push_back({i, n, cause});
     execute(i, batch);

@@ -214,7 +214,7 @@ class World {
     queue.pkts = slots_.back().data();
     queue.capacity_pkts = kQueuePkts;
     queue.trigger_pkts = static_cast<uint16_t>(plan.trigger_pkts);
-    queue.release_at_pkts = static_cast<uint16_t>(plan.release_at_pkts);
+    queue.release_at_pkts = queue.turn_pkts = static_cast<uint16_t>(plan.release_at_pkts);
     queue.age_limit_ns = plan.age_limit_ns;
     node.queue = &queue;
     modules_[i].kept.resize(kQueuePkts);

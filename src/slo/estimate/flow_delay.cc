@@ -34,6 +34,8 @@ constexpr double kMaxCare = 0.1;
 constexpr double kMinRest = 0.01;
 constexpr double kMaxRest = 0.1;
 constexpr double kMaxOfMoves = 0.15;
+constexpr double kMaxPerChange = 0.5;
+constexpr double kLeastChange = 0.1;  // of a delay: less is noise
 
 // SLO buckets count exactly how many packets lie below parts of the SLO: near the SLO they are
 // finer than the reported percentile, and agree with the late packets.
@@ -63,6 +65,7 @@ void FlowDelay::begin(uint64_t slo_ns) {
   is_late_ = false;
   measured_ns_ = 0;
   error_.reset();
+  error_of_change_.reset();
 }
 
 void FlowDelay::forget() {
@@ -82,7 +85,12 @@ void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const 
   if (!how.holds) ratio = std::max(ratio, std::min(1.0, ratio_));
   if (ratio > ratio_ && how.is_cut && !is_late_) return;
   const double error = ratio / ratio_ - 1;
-  if (periods_ > 0 && how.holds) error_ = error;
+  if (periods_ > 0 && how.holds) {
+    const double told_ns = modelled_ns * ratio_;
+    error_ = error;
+    const double change_ns = std::max(std::abs(told_ns - told_ns_), kLeastChange * told_ns_);
+    error_of_change_ = (measured_ns_ - told_ns) / change_ns;
+  }
   double step = is_late_ ? kLateStep : kRatioStep;
   if (how.holds) {
     step = std::max(step, 1.0 / ++periods_);
@@ -92,6 +100,7 @@ void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const 
     step = kFaded;
   }
   ratio_ *= 1 + step * error;
+  told_ns_ = modelled_ns * ratio_;
 }
 
 Margin::Margin(const Settings& settings) : move_error_(settings.tolerance / kOfMoves) {}
@@ -115,8 +124,13 @@ double Margin::at_rest() const {
   return std::clamp(sigmas_ * kSigmaOfMean * noise_, kMinRest, kMaxRest) + care_;
 }
 
-double Margin::of_moves() const {
-  return std::max(at_rest(), std::min(kMaxOfMoves, kOfMoves * move_error_) + care_);
+double Margin::most_ns(double slo_ns, double now_ns) const {
+  const double limit_ns = slo_ns * (1 - at_rest());
+  const double per_change = std::min(kMaxPerChange, kOfMoves * move_error_);
+  // The limit less the error of the change from `now_ns`.
+  const double part = now_ns > limit_ns ? -per_change : per_change;
+  const double most_ns = (limit_ns + part * now_ns) / (1 + part);
+  return std::max(most_ns, std::min(limit_ns, slo_ns * (1 - kMaxOfMoves - care_)));
 }
 
 }  // namespace batchplane::slo

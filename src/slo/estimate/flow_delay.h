@@ -40,10 +40,16 @@ class FlowDelay {
   [[nodiscard]] bool is_late() const { return is_late_; }
   // The measured percentile of the period; 0: too few packets.
   [[nodiscard]] double measured_ns() const { return measured_ns_; }
-  // Measured over modelled delay.
-  [[nodiscard]] double ratio() const { return ratio_; }
+  // Measured over modelled delay, of this flow and of the slowest of those that are alike.
+  [[nodiscard]] double own_ratio() const { return ratio_; }
+  [[nodiscard]] double ratio() const { return shared_ratio_; }
+  void share(double ratio) { shared_ratio_ = ratio; }
+  // Delay under the triggers in force, by the model and what was learnt; 0: not known.
+  [[nodiscard]] double told_ns() const { return told_ns_; }
   // Relative error of the last period: measured delay against model times ratio.
   [[nodiscard]] std::optional<double> error() const { return error_; }
+  // The same, relative to how much the delay was to change since the period before it.
+  [[nodiscard]] std::optional<double> error_of_change() const { return error_of_change_; }
 
  private:
   double slo_ns_ = 0;
@@ -51,13 +57,16 @@ class FlowDelay {
   bool is_late_ = false;
   double measured_ns_ = 0;
   double ratio_ = 1;
+  double shared_ratio_ = 1;
   uint32_t periods_ = 0;   // with held packets
   bool has_seen_ = false;  // a period without held packets
+  double told_ns_ = 0;  // by model and ratio, for the triggers of the last period that had packets
   std::optional<double> error_;
+  std::optional<double> error_of_change_;
 };
 
-// The share of all SLOs that stays free. A model errs most just after triggers have moved, and
-// moves are rare (Tries): for them, a multiple of these errors stays free. While triggers rest,
+// How much of the SLOs stays free. A model errs most just after triggers have moved, the more the
+// farther they moved: a multiple of these errors stays free, per change of delay. While triggers rest,
 // enough standard deviations stay free that the most variable of n flows violates its SLO in no
 // more than kViolated of the periods. If that is not enough, an extra part is added, which rises
 // after each broken period and falls after the others.
@@ -66,20 +75,22 @@ class Margin {
   explicit Margin(const Settings& settings);
   struct Seen {
     uint32_t flows = 0;      // with an SLO
-    double error = 0;        // mean absolute error of the flows
+    double error = 0;        // mean absolute error of the flows; of their changes, after a move
     uint32_t errors = 0;     // number of flows whose error was known
     bool is_late = false;    // any flow was late
     bool has_moved = false;  // triggers moved since the period before
     bool was_used = false;   // the margin was used when the triggers were chosen
   };
   void learn(const Seen& seen);
-  // For triggers that were never in force; and for those that are in force.
-  [[nodiscard]] double of_moves() const;
+  // Share of the SLO that stays free while triggers rest.
   [[nodiscard]] double at_rest() const;
+  // Longest delay that a flow may have, as told, under triggers that are not in force. Under those
+  // that are it has `now_ns`; 0: not known.
+  [[nodiscard]] double most_ns(double slo_ns, double now_ns) const;
 
  private:
   double sigmas_ = 0;      // standard deviations kept free at rest
-  double move_error_ = 0;  // mean over flows, periods after moves
+  double move_error_ = 0;  // mean over flows, periods after moves, per change of delay
   double noise_ = 0;       // the same, all other periods
   double care_ = 0;        // extra part
 };

@@ -48,6 +48,9 @@ struct ProgramModule {
   double sure_pkts = 0;
   // The module whose batches arrive here in the same run; kNoModule if there is no single one.
   uint32_t before = kNoModule;
+  // The first of the modules that differ from this one by no more than chance: they should have the
+  // same trigger. kNoModule, or itself: there is none.
+  uint32_t alike = kNoModule;
   const Stair* stair = nullptr;  // null: the costs are linear
 
   // Saving per packet, on top of what the line says, when batches change from one size to the

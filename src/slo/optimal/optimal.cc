@@ -9,7 +9,7 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kKeepWithin = 0.005;  // of the best load: within it the triggers in force stay
+constexpr double kKeepWithin = 0.003;  // of the best load: within it the triggers in force stay
 constexpr double kWorthAgain = 0.03;   // of a load: beyond, a failed move is mended, not taken back
 constexpr double kIdleLoad = 0.85;     // without buffers: above this load they are worth having
 constexpr double kQueueLoad = 0.7;     // load above which a queue may form at any time
@@ -26,6 +26,7 @@ Optimal::Optimal(const Model& model, const Settings& settings)
     : model_(model),
       settings_(settings),
       view_(model, settings_),
+      alike_(view_.program()),
       load_(model, settings_),
       rings_(model),
       margin_(settings_),
@@ -83,7 +84,7 @@ void Optimal::evaluate_at(const std::vector<double>& triggers_pkts, Evaluation& 
 }
 
 // Starts from the triggers in force. Where one cuts arriving batches, or a flow misses its SLO, the
-// modules concerned get the new triggers.
+// modules concerned get the new triggers, together with those that are alike.
 void Optimal::mix(std::vector<double>& triggers_pkts) const {
   const Program& program = view_.program();
   for (uint32_t h = 0; h < triggers_pkts.size(); ++h) {
@@ -91,8 +92,12 @@ void Optimal::mix(std::vector<double>& triggers_pkts) const {
     const double q = triggers_pkts[h];
     if ((q > 0 && !is_holding(module, q)) || q > module.max_pkts) triggers_pkts[h] = chosen_[h];
   }
+  std::vector<bool> moves(flows_.size(), false);  // by the first of the flows that are alike
   for (uint32_t f = 0; f < flows_.size(); ++f) {
-    if (keeps_slo(f)) continue;
+    if (!keeps_slo(f)) moves[alike_.flows()[f]] = true;
+  }
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
+    if (!moves[alike_.flows()[f]]) continue;
     for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
       triggers_pkts[program.flow_modules[i]] = chosen_[program.flow_modules[i]];
     }
@@ -227,6 +232,7 @@ bool Optimal::is_lull(const Snapshot& snapshot) {
 Decision Optimal::step(const Snapshot& snapshot) {
   Decision decision;
   view_.update(snapshot);
+  alike_.find(snapshot, view_.program());
   for (uint32_t f = 0; f < flows_.size(); ++f) flows_[f].delay.begin(snapshot.flows[f].slo_ns);
   const bool any = load_.update(snapshot, view_);
   if (!any || is_lull(snapshot)) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "slo/estimate/alike.h"
 #include "slo/estimate/flow_delay.h"
 #include "slo/estimate/load.h"
 #include "slo/estimate/program_view.h"
@@ -54,6 +55,7 @@ class Optimal final : public Controller {
   // optimal.cc: one function per phase.
   [[nodiscard]] bool is_lull(const Snapshot& snapshot);
   void learn(const Snapshot& snapshot);
+  void share_ratios();
   void learn_margin();
   [[nodiscard]] FlowDelay::How how(const Snapshot& snapshot, uint32_t flow) const;
   [[nodiscard]] bool is_without_modules(uint32_t flow) const;
@@ -109,6 +111,7 @@ class Optimal final : public Controller {
   const Model& model_;
   const Settings settings_;
   ProgramView view_;
+  Alike alike_;
   Load load_;
   Rings rings_;
   Search all_;

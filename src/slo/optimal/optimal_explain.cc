@@ -14,7 +14,7 @@ FlowExplanation Optimal::explain_flow(uint32_t f) const {
   FlowExplanation told{.state = flow.verdict.state,
                        .slo_ns = flow.delay.slo_ns(),
                        .measured_ns = flow.delay.measured_ns(),
-                       .margin_ns = flow.delay.slo_ns() * margin_.of_moves(),
+                       .margin_ns = std::max(0.0, flow.delay.slo_ns() - may_take_ns(f)),
                        .turnaround_ns = flow.verdict.turnaround_ns / ratio,
                        .fill_ns = flow.verdict.fill_ns / ratio,
                        .service_ns = flow.verdict.service_ns / ratio,

@@ -91,7 +91,18 @@ void Optimal::learn(const Snapshot& snapshot) {
     if (flow.is_excused) continue;
     flow.delay.learn(period, modelled_ns, how(snapshot, f), settings_.percentile);
   }
+  share_ratios();
   learn_margin();
+}
+
+// Branches that are alike get the same trigger: the one that suits the slowest of their flows.
+void Optimal::share_ratios() {
+  std::vector<double> most(flows_.size(), 0);
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
+    double& ratio = most[alike_.flows()[f]];
+    ratio = std::max(ratio, flows_[f].delay.own_ratio());
+  }
+  for (uint32_t f = 0; f < flows_.size(); ++f) flows_[f].delay.share(most[alike_.flows()[f]]);
 }
 
 void Optimal::learn_margin() {
@@ -101,9 +112,10 @@ void Optimal::learn_margin() {
     ++seen.flows;
     seen.is_late |= flow.delay.is_late();
     seen.was_used &= stretch_ <= 0;
-    if (!flow.delay.error()) continue;
+    const auto error = has_moved_ ? flow.delay.error_of_change() : flow.delay.error();
+    if (!error) continue;
     ++seen.errors;
-    seen.error += std::abs(*flow.delay.error());
+    seen.error += std::abs(*error);
   }
   if (seen.errors > 0) seen.error /= seen.errors;
   margin_.learn(seen);

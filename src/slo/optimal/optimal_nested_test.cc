@@ -82,7 +82,7 @@ void saturate(ProgramView& view, const Snapshot& snapshot, const Settings& setti
   task.runs_waited = 1 + static_cast<double>(settings.ring_pkts) / task.run_pkts;
   for (size_t f = 0; f < snapshot.flows.size(); ++f) {
     view.program().flows[f].budget_ns =
-        static_cast<double>(snapshot.flows[f].slo_ns) * (1 - settings.tolerance);
+        Margin(settings).most_ns(static_cast<double>(snapshot.flows[f].slo_ns), 0);
   }
 }
 

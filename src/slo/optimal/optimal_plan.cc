@@ -43,7 +43,9 @@ void Optimal::wait_for_runs(bool is_all_carried) {
 }
 
 double Optimal::may_take_ns(uint32_t f) const {
-  return flows_[f].delay.slo_ns() * (stretch_ > 0 ? stretch_ : 1 - margin_.of_moves());
+  const FlowDelay& delay = flows_[f].delay;
+  if (stretch_ > 0) return delay.slo_ns() * stretch_;
+  return margin_.most_ns(delay.slo_ns(), delay.told_ns());
 }
 
 void Optimal::set_budgets(double rate_pkts_per_ns) {

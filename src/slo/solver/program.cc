@@ -362,6 +362,7 @@ void Solver::solve_round(const Program& program) {
   } else {
     polish(program, false);
   }
+  equalise_alike(program);
   finish(program);
 }
 

@@ -146,6 +146,10 @@ class Solver {
   bool moves_with_partner(const Program& program, uint32_t module, Score& best);
   bool improves(const Program& program, Score& best);
 
+  // program_alike.cc
+  void equalise_alike(const Program& program);
+  void equalise(const Program& program, double most);
+
   // Which flows and modules belong together.
   std::vector<uint32_t> module_flows_;         // flows through each module, module by module
   std::vector<uint32_t> module_flows_begin_;   // size: modules + 1

@@ -218,6 +218,33 @@ TEST(Program, LargeProgramsMeetTheirSlos) {
   }
 }
 
+// Sixteen branches that differ by less than the noise of a measurement.
+TEST(Program, AlikeModulesGetTheSameTrigger) {
+  uint32_t held = 0;
+  for (uint32_t i = 0; i < 40; ++i) {
+    Rng rng(i);
+    Program program;
+    program.tasks.push_back(
+        {.is_saturated = true, .run_pkts = 32, .other_run_ns = 900, .runs_waited = 3});
+    for (uint32_t v = 0; v < 16; ++v) {
+      const double noise = 1 + 0.02 * rng.uniform();
+      program.modules.push_back({40 * noise, 22 * noise, 1.0 / 16, 2, 0, 32, 1});
+      program.modules.back().alike = 0;
+    }
+    for (uint32_t v = 0; v < 16; ++v) add_flow(program, 8'000 + 500 * i, {v});
+    Solver solver;
+    solver.prepare(program);
+    const Solution& found = solver.solve(program);
+    const auto [least, most] = std::ranges::minmax(found.triggers_pkts);
+    EXPECT_EQ(least, most) << i;
+    held += most > 2 && most < 32 ? 1 : 0;
+    for (size_t f = 0; f < program.flows.size(); ++f) {
+      EXPECT_TRUE(most == 0 || found.model.delay_ns[f] <= program.flows[f].budget_ns * (1 + 1e-8));
+    }
+  }
+  EXPECT_GT(held, 20U);
+}
+
 TEST(Program, WithoutTrafficOrFlowsEverythingIsBypassed) {
   Program program;
   program.tasks = {{}};

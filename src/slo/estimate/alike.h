@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// alike.h - which modules, and which flows, differ by no more than chance.
+//
+// Branches of a splitter often do the same work at the same rate. What is learnt about one of their flows then
+// holds for all of them, and buffers with equal triggers take turns, while those with unequal ones drift against
+// each other: now and then several fire in one run, which the model does not see.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "slo/model/budget.h"
+#include "slo/model/controller.h"
+
+namespace batchplane::slo {
+
+class Alike {
+ public:
+  explicit Alike(const Program& program);
+  // Sets ProgramModule::alike: modules are alike if they cost about the same, get about the same
+  // packets, have flows of the same SLO, and no flow crosses two of them.
+  void find(const Snapshot& snapshot, Program& program);
+  // By flow: the first flow with the same SLO through modules that are alike, or the flow itself.
+  [[nodiscard]] const std::vector<uint32_t>& flows() const { return flows_; }
+
+ private:
+  [[nodiscard]] bool joins(const Program& program, uint32_t module, uint32_t first) const;
+  [[nodiscard]] bool are_alike(const Snapshot& snapshot, const Program& program, uint32_t flow,
+                               uint32_t other) const;
+
+  std::vector<std::vector<uint32_t>> module_flows_;
+  std::vector<uint64_t> slo_ns_;  // by module: the shortest of its flows
+  std::vector<uint32_t> firsts_;  // of the classes of modules
+  std::vector<uint32_t> flows_;
+};
+
+}  // namespace batchplane::slo

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// program_alike.cc - gives modules that are alike the same trigger. Equal triggers take turns; unequal ones
+// drift against each other, so that now and then several fire in one run, which the model does not see.
+#include <algorithm>
+
+#include "slo/solver/program.h"
+
+namespace batchplane::slo {
+namespace {
+constexpr double kMayCost = 0.01;  // of the load: as much may equal triggers cost
+}  // namespace
+
+// The largest trigger for all modules in active_, from `most` down, that fits at about the same load; if there
+// is none, leaves the triggers as they are.
+void Solver::equalise(const Program& program, double most) {
+  backup_ = triggers_;
+  evaluate_triggers(program);
+  const double most_load = trial_.load * (1 + kMayCost);
+  const auto holds = [&](double to) {
+    return std::ranges::all_of(active_,
+                               [&](uint32_t v) { return is_holding(program.modules[v], to); });
+  };
+  for (double to = most; holds(to); --to) {
+    for (const uint32_t v : active_) triggers_[v] = to;
+    const bool all_fit = fits(program);
+    if (trial_.load > most_load) break;
+    if (all_fit) return;
+  }
+  triggers_ = backup_;
+}
+
+void Solver::equalise_alike(const Program& program) {
+  for (uint32_t v = 0; v < triggers_.size(); ++v) {
+    if (program.modules[v].alike != v || !program.tasks[program.modules[v].task].is_saturated)
+      continue;
+    double least = kNoBudgetNs;
+    double most = 0;
+    active_.clear();
+    for (uint32_t w = v; w < triggers_.size(); ++w) {
+      if (program.modules[w].alike != v || triggers_[w] == 0 || is_pinned_[w] != 0) continue;
+      active_.push_back(w);
+      least = std::min(least, triggers_[w]);
+      most = std::max(most, triggers_[w]);
+    }
+    if (most > least) equalise(program, most);
+  }
+}
+
+}  // namespace batchplane::slo
