@@ -26,6 +26,8 @@ void adopt_counts(Node<Traits>& node, const Node<Traits>& old_node, size_t n_rea
   queue.arrived_batches = old_queue.arrived_batches;
   queue.arrived_pkts = old_queue.arrived_pkts;
   for (uint32_t c = 0; c < kCauses; ++c) queue.causes[c] = old_queue.causes[c];
+  queue.fullness = old_queue.fullness;
+  queue.counted_full = old_queue.counted_full;
 }
 
 // `before`: by rank, the old node whose totals each node continues, or null. Call it for all nodes of a task

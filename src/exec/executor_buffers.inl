@@ -92,9 +92,13 @@ void Executor<Traits, Order>::fire_whole(Node& node, Cause cause) {
 // Not so one that seldom fills, whose turn would only make its batches smaller.
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::rejoin(Queue& queue) {
-  if (queue.turn_pkts != 0 && queue.fullness() >= queue.least_fullness) {
-    queue.release_at_pkts = queue.turn_pkts;
-  }
+  const uint64_t full = queue.causes[static_cast<uint32_t>(Cause::kFull)].firings;
+  const auto fresh = static_cast<int32_t>(
+      std::min<uint64_t>(full - queue.counted_full, kMaxFullness + kFullPerOther));
+  queue.counted_full = full;
+  const int32_t rest = std::min(queue.fullness + fresh, kMaxFullness) - kFullPerOther;
+  queue.fullness = std::max(rest, -kFullPerOther);
+  if (queue.turn_pkts != 0 && queue.fullness >= 0) queue.release_at_pkts = queue.turn_pkts;
 }
 
 // Moves the packets left to the front. Keeps the bound, since they may be as old as the fired ones.
@@ -160,7 +164,8 @@ void Executor<Traits, Order>::set_trigger(Node& node, uint32_t trigger_pkts,
   any_changed_ |= queue.is_changed;
   if (!queue.is_changed) first_pkts += queue.size_pkts;
   queue.release_at_pkts = static_cast<uint16_t>(first_pkts);
-  queue.least_fullness = queue.fullness() - kFullPerOther;
+  queue.fullness = kFullPerOther;
+  queue.counted_full = queue.causes[static_cast<uint32_t>(Cause::kFull)].firings;
   if (trigger_pkts > 0) list_buffer(node);
   if (trigger_pkts == 0 && queue.size_pkts == 0) unlist_buffer(node);
   chains_.link(node);

@@ -29,7 +29,8 @@ struct CauseCount {
 };
 
 // A buffer that is full this many times as often as it is released for other reasons takes turns with others.
-inline constexpr int64_t kFullPerOther = 8;
+inline constexpr int32_t kFullPerOther = 8;
+inline constexpr int32_t kMaxFullness = 64 * kFullPerOther;  // gaps come in clusters
 
 // Where a batch goes after the module's function, or after the last function of a chain.
 enum class After : uint8_t {
@@ -72,21 +73,17 @@ struct alignas(64) Queue {
   uint64_t arrived_batches = 0;  // batches that reached the buffer while its trigger was > 0
   uint64_t arrived_pkts = 0;
   CauseCount causes[kCauses];
-  int64_t least_fullness = 0;  // below: does not take turns
-  uint16_t turn_pkts = 0;      // first release after a change, before the packets held then
+  // Rises with each full release, falls by kFullPerOther with one for age or idleness. Below 0 the buffer
+  // does not take turns.
+  int32_t fullness = kFullPerOther;
+  uint64_t counted_full = 0;  // full releases that count in it
+  uint16_t turn_pkts = 0;     // first release after a change, before the packets held then
   // Of a scheduled unit: any packet makes it ready (trigger 1). The control thread reads this, so it shares
   // no byte with what the worker writes.
   bool is_untriggered = false;
 
   // The trigger as set: a unit's queue holds packets with trigger 0 too.
   [[nodiscard]] uint32_t wanted_trigger_pkts() const { return is_untriggered ? 0 : trigger_pkts; }
-  // Rises with each full release, falls with others.
-  [[nodiscard]] int64_t fullness() const {
-    const auto firings = [this](Cause cause) {
-      return static_cast<int64_t>(causes[static_cast<uint32_t>(cause)].firings);
-    };
-    return firings(Cause::kFull) - kFullPerOther * (firings(Cause::kAge) + firings(Cause::kIdle));
-  }
 };
 
 // Executions and packets of a node; see Executor::totals.

@@ -8,8 +8,8 @@
 //     with no other way in runs there at once, branch after branch, unless emitted packets wait there already.
 //   - With a new trigger a buffer first releases when as many more packets have come as its stagger says. If what it
 //     holds leaves no room for them, it lets all go at the beginning of the next loop. Downstream first.
-//   - Then what is older than its limit leaves, earliest deadline first, each carried to its end. A buffer that is
-//     full eight times as often as it is released for such reasons then starts with its stagger again.
+//   - Then what is older than its limit leaves, earliest deadline first, each carried to its end. A buffer that was
+//     lately full eight times as often as it was released so, or by idleness, then starts with its stagger again.
 //   - What a module emits goes ahead of what stays in its batch.
 #pragma once
 
@@ -40,7 +40,7 @@ class Oracle {
     uint32_t trigger = 0;
     uint32_t release_at = 0;
     uint32_t turn = 0;
-    int64_t score = 0;
+    int score = 8;
     bool must_go = false;  // all that it holds, in the next loop
     uint64_t age_limit_ns = 0;
     uint64_t since_ns = 0;
@@ -176,6 +176,7 @@ class Oracle {
     }
     if (cause == exec::Cause::kChange) return;
     Buffer& buffer = buffers_[i];
+    buffer.score = std::max(buffer.score - 8, -8);
     if (buffer.score >= 0 && buffer.turn != 0) buffer.release_at = buffer.turn;
   }
 
@@ -186,8 +187,7 @@ class Oracle {
     exec::CauseCount& count = buffer.causes[static_cast<uint32_t>(cause)];
     count.firings += 1;
     count.pkts += n;
-    if (cause == exec::Cause::kFull) ++buffer.score;
-    if (cause == exec::Cause::kAge || cause == exec::Cause::kIdle) buffer.score -= 8;
+    if (cause == exec::Cause::kFull) buffer.score = std::min(buffer.score + 1, 512);
     count.wait_ns += now_ns_ - buffer.since_ns;
     log_.firings.push_back({i, n, cause});
     execute(i, batch);

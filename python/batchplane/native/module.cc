@@ -142,8 +142,10 @@ class PySimulation {
     controller_ = slo::make_controller(controller_name_, simulation_.model(), settings_);
   }
   void edit_value(const Value& changes) {
-    if (changes.has("buffers")) edit_buffers(changes["buffers"]);
-    if (changes.has("polls")) edit_polls(changes["polls"]);
+    exec::Decision decision;
+    if (changes.has("buffers")) edit_buffers(changes["buffers"], decision);
+    if (changes.has("polls")) edit_polls(changes["polls"], decision);
+    simulation_.apply(decision);
     if (changes.has("slo_ns")) {
       for (const auto& [flow, ns] : changes["slo_ns"].as_dict()) {
         simulation_.set_slo(flow, static_cast<uint64_t>(ns.as_int()));
@@ -168,8 +170,7 @@ class PySimulation {
     if (changes.has("idle")) simulation_.set_idle_hold(changes["idle"].as_string() == "hold");
   }
 
-  void edit_buffers(const Value& buffers) {
-    exec::Decision decision;
+  void edit_buffers(const Value& buffers, exec::Decision& decision) {
     for (const auto& [name, fields] : buffers.as_dict()) {
       exec::BufferChange change;
       change.module = simulation_.graph().at(name);
@@ -182,17 +183,14 @@ class PySimulation {
                                 : exec::kKeepAge;
       decision.changes.push_back(change);
     }
-    simulation_.apply(decision);
   }
 
-  void edit_polls(const Value& polls) {
+  void edit_polls(const Value& polls, exec::Decision& decision) {
     std::vector<std::pair<uint32_t, uint32_t>> of_modules;
     for (const auto& [name, pkts] : polls.as_dict()) {
       of_modules.emplace_back(simulation_.graph().at(name), static_cast<uint32_t>(pkts.as_int()));
     }
-    exec::Decision decision;
     decision.polls = exec::poll_changes(simulation_.model(), of_modules);
-    simulation_.apply(decision);
   }
 
   void edit_cost(const std::string& module, const Value& cost) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "slo/model/budget.h"
@@ -24,13 +25,18 @@ class Alike {
   [[nodiscard]] const std::vector<uint32_t>& flows() const { return flows_; }
 
  private:
+  void find_modules(const Snapshot& snapshot, Program& program);
+  [[nodiscard]] uint32_t first_of(const Program& program, uint32_t module) const;
   [[nodiscard]] bool joins(const Program& program, uint32_t module, uint32_t first) const;
-  [[nodiscard]] bool are_alike(const Snapshot& snapshot, const Program& program, uint32_t flow,
-                               uint32_t other) const;
+  void find_flows(const Snapshot& snapshot, const Program& program);
 
   std::vector<std::vector<uint32_t>> module_flows_;
   std::vector<uint64_t> slo_ns_;  // by module: the shortest of its flows
+  std::vector<uint32_t> sorted_;  // modules
   std::vector<uint32_t> firsts_;  // of the classes of modules
+  std::vector<uint32_t> labels_;  // of the classes, by the module found first
+  // By flow: hash of its SLO and of the classes of its modules; with its number.
+  std::vector<std::pair<uint64_t, uint32_t>> kinds_;
   std::vector<uint32_t> flows_;
 };
 

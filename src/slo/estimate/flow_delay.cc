@@ -35,7 +35,7 @@ constexpr double kMinRest = 0.01;
 constexpr double kMaxRest = 0.1;
 constexpr double kMaxOfMoves = 0.15;
 constexpr double kMaxPerChange = 0.5;
-constexpr double kLeastChange = 0.1;  // of a delay: less is noise
+constexpr double kLeastChange = 0.1;  // of a delay
 
 // SLO buckets count exactly how many packets lie below parts of the SLO: near the SLO they are
 // finer than the reported percentile, and agree with the late packets.
@@ -79,6 +79,7 @@ void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const 
   const bool has_enough = exec::has_percentile(period.pkts, std::min(percentile, 0.999));
   measured_ns_ = has_enough ? percentile_ns(period, percentile) : 0;
   if (measured_ns_ <= 0 || modelled_ns <= 0) return;
+  const double last_ns = std::exchange(last_ns_, measured_ns_);
   double ratio = std::clamp(measured_ns_ / modelled_ns, kMinRatio, kMaxRatio);
   // Without buffers all runs may be alike: a shorter delay then says little about runs with
   // buffers.
@@ -88,7 +89,7 @@ void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const 
   if (periods_ > 0 && how.holds) {
     const double told_ns = modelled_ns * ratio_;
     error_ = error;
-    const double change_ns = std::max(std::abs(told_ns - told_ns_), kLeastChange * told_ns_);
+    const double change_ns = std::max(std::abs(told_ns - last_ns), kLeastChange * last_ns);
     error_of_change_ = (measured_ns_ - told_ns) / change_ns;
   }
   double step = is_late_ ? kLateStep : kRatioStep;
@@ -100,7 +101,6 @@ void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const 
     step = kFaded;
   }
   ratio_ *= 1 + step * error;
-  told_ns_ = modelled_ns * ratio_;
 }
 
 Margin::Margin(const Settings& settings) : move_error_(settings.tolerance / kOfMoves) {}
@@ -113,7 +113,7 @@ void Margin::learn(const Seen& seen) {
   }
   if (seen.errors == 0) return;
   if (seen.has_moved) {
-    move_error_ += kMovedStep * (seen.error - move_error_);
+    move_error_ += kMovedStep * (std::min(seen.error, kMaxPerChange) - move_error_);
   } else {
     move_error_ *= 1 - kFadedMoves;
     noise_ += (seen.error > noise_ ? kNoiseUp : kNoiseDown) * (seen.error - noise_);

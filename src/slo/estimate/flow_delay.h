@@ -44,11 +44,10 @@ class FlowDelay {
   [[nodiscard]] double own_ratio() const { return ratio_; }
   [[nodiscard]] double ratio() const { return shared_ratio_; }
   void share(double ratio) { shared_ratio_ = ratio; }
-  // Delay under the triggers in force, by the model and what was learnt; 0: not known.
-  [[nodiscard]] double told_ns() const { return told_ns_; }
   // Relative error of the last period: measured delay against model times ratio.
   [[nodiscard]] std::optional<double> error() const { return error_; }
-  // The same, relative to how much the delay was to change since the period before it.
+  // The same, relative to how much the delay was to change since the period before it; less than a
+  // tenth counts as a tenth.
   [[nodiscard]] std::optional<double> error_of_change() const { return error_of_change_; }
 
  private:
@@ -60,7 +59,7 @@ class FlowDelay {
   double shared_ratio_ = 1;
   uint32_t periods_ = 0;   // with held packets
   bool has_seen_ = false;  // a period without held packets
-  double told_ns_ = 0;  // by model and ratio, for the triggers of the last period that had packets
+  double last_ns_ = 0;     // measured percentile of the last period that had packets
   std::optional<double> error_;
   std::optional<double> error_of_change_;
 };
@@ -84,7 +83,7 @@ class Margin {
   void learn(const Seen& seen);
   // Share of the SLO that stays free while triggers rest.
   [[nodiscard]] double at_rest() const;
-  // Longest delay that a flow may have, as told, under triggers that are not in force. Under those
+  // Longest delay that a flow may have by the model under triggers that are not in force. Under those
   // that are it has `now_ns`; 0: not known.
   [[nodiscard]] double most_ns(double slo_ns, double now_ns) const;
 

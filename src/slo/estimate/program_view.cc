@@ -345,9 +345,18 @@ void ProgramView::compare_spread(const exec::TaskPeriod& period, uint32_t t) {
 
 bool ProgramView::is_input_full(const Snapshot& snapshot, uint32_t t) const {
   const exec::TaskPeriod& period = snapshot.tasks[t];
-  return period.runs > 0 &&
-         static_cast<double>(period.in_pkts) >=
-             kFullRun * poll_limit_pkts(model_, period) * static_cast<double>(period.runs);
+  const uint32_t limit_pkts = poll_limit_pkts(model_, period);
+  const bool are_runs_full =
+      period.runs > 0 && static_cast<double>(period.in_pkts) >=
+                             kFullRun * limit_pkts * static_cast<double>(period.runs);
+  if (!are_runs_full || limit_pkts >= model_.batch_limit_pkts) return are_runs_full;
+  // A few packets at a time may be all that come.
+  for (size_t i = 0; i < model_.inputs.size(); ++i) {
+    const exec::InputPeriod& input = snapshot.inputs[i];
+    if (model_.inputs[i].task != t) continue;
+    if (input.lost_pkts + input.backlog_pkts + input.waiting_pkts >= limit_pkts) return true;
+  }
+  return false;
 }
 
 void ProgramView::update_flows(const Snapshot& snapshot) {

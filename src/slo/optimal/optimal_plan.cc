@@ -45,7 +45,9 @@ void Optimal::wait_for_runs(bool is_all_carried) {
 double Optimal::may_take_ns(uint32_t f) const {
   const FlowDelay& delay = flows_[f].delay;
   if (stretch_ > 0) return delay.slo_ns() * stretch_;
-  return margin_.most_ns(delay.slo_ns(), delay.told_ns());
+  // Below saturation larger batches gain only idle time: not worth the risk of coming closer.
+  const bool may_come_closer = load_.is_saturated() && !flows_[f].is_excused;
+  return margin_.most_ns(delay.slo_ns(), may_come_closer ? delay.measured_ns() : 0);
 }
 
 void Optimal::set_budgets(double rate_pkts_per_ns) {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "slo/model/set_hash.h"
 #include "slo/solver/program.h"
-#include "slo/solver/set_hash.h"
 
 namespace batchplane::slo {
 namespace {
