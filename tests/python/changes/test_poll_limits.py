@@ -97,3 +97,17 @@ def test_a_simulation_applies_it() -> None:
     ):
         with pytest.raises(BadInput, match=why):
             sim.set(word)
+
+
+@needs_daemon_and_extension
+def test_polls_of_all_that_comes_are_no_sign_of_a_full_input() -> None:
+    """Packets that come one by one fill polls of one, on a worker that has much time."""
+
+    def triggers(poll_pkts: int) -> set[int]:
+        simulation = Simulation("gateway", nexthops=16, rate_pps=1_000_000, costs="prior")
+        simulation.set("idle=hold", "*.slo=25us", f"in.poll_pkts={poll_pkts}")
+        simulation.run("300ms", controller="optimal")
+        buffers = simulation.show("buffers")["buffers"]
+        return {row["trigger_pkts"] for row in buffers if row["module"].startswith("acl_")}
+
+    assert triggers(1) == triggers(32)

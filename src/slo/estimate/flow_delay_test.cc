@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// flow_delay_test.cc - ratios of measured to modelled delays, and what stays free of SLOs.
+#include "slo/estimate/flow_delay.h"
+
+#include <gtest/gtest.h>
+
+namespace batchplane::slo {
+namespace flow_delay_test {
+
+constexpr double kSloNs = 20'000;
+constexpr double kRestNs = 0.99 * kSloNs;  // with the least noise
+
+exec::FlowPeriod measured(uint64_t delay_ns) {
+  exec::FlowPeriod period{};
+  period.slo_ns = static_cast<uint64_t>(kSloNs);
+  period.pkts = 100'000;
+  period.delay_ns = delay_ns;
+  return period;
+}
+
+// Learns from a period with held packets; percentile 0: the measured delay counts as it is.
+void learn(FlowDelay& delay, uint64_t measured_ns, double modelled_ns) {
+  delay.begin(static_cast<uint64_t>(kSloNs));
+  delay.decided();
+  delay.learn(measured(measured_ns), modelled_ns, {.holds = true}, 0);
+}
+
+TEST(Margin, RoomForTheErrorOfAMoveGrowsWithItsDistance) {
+  const Margin margin({.tolerance = 0.05});
+  EXPECT_NEAR(margin.most_ns(kSloNs, 0), kRestNs / 1.05, 1);
+  EXPECT_NEAR(margin.most_ns(kSloNs, 10'000), (kRestNs + 0.05 * 10'000) / 1.05, 1);
+  EXPECT_NEAR(margin.most_ns(kSloNs, kRestNs), kRestNs, 1) << "no move";
+  EXPECT_NEAR(margin.most_ns(kSloNs, 30'000), (kRestNs - 0.05 * 30'000) / 0.95, 1) << "back";
+}
+
+TEST(Margin, LargeErrorsOfMovesLeaveAtMostAPartOfTheSlo) {
+  Margin margin({.tolerance = 0.05});
+  for (int i = 0; i < 50; ++i) {
+    margin.learn({.flows = 1, .error = 10, .errors = 1, .has_moved = true});
+  }
+  EXPECT_NEAR(margin.most_ns(kSloNs, 0), 0.85 * kSloNs, 1);
+  EXPECT_NEAR(margin.most_ns(kSloNs, 19'000), (kRestNs + 0.5 * 19'000) / 1.5, 1);
+  EXPECT_NEAR(margin.most_ns(kSloNs, 100'000), 0.85 * kSloNs, 1);
+  for (int i = 0; i < 50; ++i) {
+    margin.learn({.flows = 1, .error = 0, .errors = 1, .has_moved = true});
+  }
+  EXPECT_NEAR(margin.most_ns(kSloNs, 0), kRestNs, 1);
+}
+
+TEST(FlowDelay, ErrorsCountPerChangeOfDelay) {
+  FlowDelay delay;
+  learn(delay, 10'000, 10'000);
+  EXPECT_FALSE(delay.error_of_change()) << "the first";
+  learn(delay, 16'000, 15'000);
+  ASSERT_TRUE(delay.error_of_change());
+  EXPECT_NEAR(*delay.error_of_change(), 0.2, 0.01) << "1 us of 5";
+}
+
+TEST(FlowDelay, FlowsThatAreAlikeShareARatio) {
+  FlowDelay delay;
+  learn(delay, 12'000, 10'000);
+  EXPECT_NEAR(delay.own_ratio(), 1.2, 0.01);
+  EXPECT_EQ(delay.ratio(), 1) << "not shared yet";
+  delay.share(1.3);
+  EXPECT_EQ(delay.ratio(), 1.3);
+  learn(delay, 12'000, 10'000);
+  EXPECT_NEAR(*delay.error(), 0, 0.01) << "what it differs from others is no error";
+}
+
+}  // namespace flow_delay_test
+}  // namespace batchplane::slo
