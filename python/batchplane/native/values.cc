@@ -309,67 +309,65 @@ exec::PeriodSnapshot period_from_python(nb::handle object) {
   return period;
 }
 
+namespace {
+
+// A list with a dict for each item, filled by fill(dict, item).
+template <class Items, class Fill>
+nb::list list_of(const Items& items, Fill fill) {
+  nb::list rows;
+  for (const auto& item : items) {
+    nb::dict row;
+    fill(row, item);
+    rows.append(row);
+  }
+  return rows;
+}
+
+void fill_change(nb::dict& row, const exec::BufferChange& change) {
+  row["module"] = change.module;
+  if (change.trigger_pkts != exec::kKeepTrigger) row["trigger_pkts"] = change.trigger_pkts;
+  if (change.weight != 0) row["weight"] = change.weight;
+  if (change.pace_ns != exec::BufferChange::kKeepPace) row["pace_ns"] = change.pace_ns;
+  if (change.age_limit_ns != exec::kKeepAge) row["age_limit_ns"] = change.age_limit_ns;
+  row["reason"] = change.reason;
+}
+
+void fill_leg(nb::dict& row, const exec::LegBudget& leg) {
+  row["budget_ns"] = leg.budget_ns;
+  row["measured_ns"] = leg.measured_ns;
+  row["load_per_us"] = leg.load_per_us;
+}
+
+void fill_verdict(nb::dict& row, const exec::FlowVerdict& flow) {
+  row["state"] = exec::kFlowStateNames[static_cast<uint32_t>(flow.state)];
+  row["turnaround_ns"] = flow.turnaround_ns;
+  row["fill_ns"] = flow.fill_ns;
+  row["service_ns"] = flow.service_ns;
+  row["slack_ns"] = flow.slack_ns;
+  row["multiplier_pps_per_us"] = flow.multiplier_pps_per_us;
+  row["hint"] = flow.hint;
+  row["legs"] = list_of(flow.legs, fill_leg);
+}
+
+}  // namespace
+
 nb::dict decision_to_python(const exec::Decision& decision) {
-  nb::list changes;
-  for (const exec::BufferChange& change : decision.changes) {
-    nb::dict made;
-    made["module"] = change.module;
-    if (change.trigger_pkts != exec::kKeepTrigger) made["trigger_pkts"] = change.trigger_pkts;
-    if (change.weight != 0) made["weight"] = change.weight;
-    if (change.pace_ns != exec::BufferChange::kKeepPace) made["pace_ns"] = change.pace_ns;
-    if (change.age_limit_ns != exec::kKeepAge) made["age_limit_ns"] = change.age_limit_ns;
-    made["reason"] = change.reason;
-    changes.append(made);
-  }
-  nb::list flows;
-  for (const exec::FlowVerdict& flow : decision.flows) {
-    nb::dict made;
-    made["state"] = exec::kFlowStateNames[static_cast<uint32_t>(flow.state)];
-    made["turnaround_ns"] = flow.turnaround_ns;
-    made["fill_ns"] = flow.fill_ns;
-    made["service_ns"] = flow.service_ns;
-    made["slack_ns"] = flow.slack_ns;
-    made["multiplier_pps_per_us"] = flow.multiplier_pps_per_us;
-    made["hint"] = flow.hint;
-    nb::list legs;
-    for (const exec::LegBudget& leg : flow.legs) {
-      nb::dict part;
-      part["budget_ns"] = leg.budget_ns;
-      part["measured_ns"] = leg.measured_ns;
-      part["load_per_us"] = leg.load_per_us;
-      legs.append(part);
-    }
-    made["legs"] = legs;
-    flows.append(made);
-  }
-  nb::list moves;
-  for (const exec::MoveChange& move : decision.moves) {
-    nb::dict made;
-    made["module"] = move.module;
-    made["worker"] = move.worker;
-    made["reason"] = move.reason;
-    moves.append(made);
-  }
-  nb::list credits;
-  for (const exec::CreditChange& change : decision.credits) {
-    nb::dict made;
-    made["module"] = change.module;
-    made["credit_pkts"] = change.credit_pkts;
-    credits.append(made);
-  }
-  nb::list polls;
-  for (const exec::PollChange& change : decision.polls) {
-    nb::dict made;
-    made["task"] = change.task;
-    made["poll_pkts"] = change.poll_pkts;
-    polls.append(made);
-  }
   nb::dict out;
-  out["changes"] = changes;
-  out["credits"] = credits;
-  out["polls"] = polls;
-  out["moves"] = moves;
-  out["flows"] = flows;
+  out["changes"] = list_of(decision.changes, fill_change);
+  out["credits"] = list_of(decision.credits, [](nb::dict& row, const exec::CreditChange& change) {
+    row["module"] = change.module;
+    row["credit_pkts"] = change.credit_pkts;
+  });
+  out["polls"] = list_of(decision.polls, [](nb::dict& row, const exec::PollChange& change) {
+    row["task"] = change.task;
+    row["poll_pkts"] = change.poll_pkts;
+  });
+  out["moves"] = list_of(decision.moves, [](nb::dict& row, const exec::MoveChange& move) {
+    row["module"] = move.module;
+    row["worker"] = move.worker;
+    row["reason"] = move.reason;
+  });
+  out["flows"] = list_of(decision.flows, fill_verdict);
   out["predicted_load"] = decision.predicted_load;
   out["predicted_pps"] = decision.predicted_pps;
   return out;
