@@ -38,6 +38,7 @@ class PortIn final : public Module {
     return port_->ring_counts();
   }
   void begin_fill_period() noexcept override { port_->begin_fill_period(); }
+  [[nodiscard]] bool times_polls() const override { return !port_->is_memory(); }
   [[nodiscard]] exec::ArrivalCounts arrival_counts() const override {
     const PortStats stats = port_->stats();
     return {stats.rx_missed_pkts + stats.rx_refused_pkts, port_->backlog_pkts()};

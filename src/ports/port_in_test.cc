@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ports/port_kinds.h"
 #include "ports/port_test_util.h"
 #include "ports/ring_port.h"
 
@@ -133,6 +134,18 @@ TEST(PortIn, TakesAllWhereItIsAskedToOrHasNothingToCompare) {
   rig.env.interfaces[0].mac = {};
   rig.in = rig.module("port_in", {{"port", "p0"}, {"interface", "lan"}});
   EXPECT_EQ(rig.taken({kLan, kOther}), Taken(2, true));
+}
+
+// What a ring in memory takes is the loop's; a device's polls are the module's own work.
+TEST(PortIn, TimesThePollsOfDevicesOnly) {
+  PortRig rig;
+  const auto times_polls_of = [&](const PortSpec& spec) {
+    rig.env.ports[spec.name] = make_port(spec, rig.env);
+    return rig.module("port_in", {{"port", spec.name}})->times_polls();
+  };
+  EXPECT_FALSE(times_polls_of({"r", "ring", {}}));
+  EXPECT_FALSE(times_polls_of({"n", "null", {}}));
+  EXPECT_TRUE(times_polls_of({"p", "pcap", {{"write", testing::TempDir() + "times_polls.pcap"}}}));
 }
 
 }  // namespace port_in_test

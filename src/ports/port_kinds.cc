@@ -47,7 +47,9 @@ std::shared_ptr<Port> make_port(const PortSpec& port, Environment& env, const st
   Args args(info->params, port.params, where.empty() ? "ports." + port.name : where);
   args.set_env(&env);
   args.set_name(port.name);
-  return info->make(args);
+  std::shared_ptr<Port> made = info->make(args);
+  made->set_memory(info->is_memory);
+  return made;
 }
 
 }  // namespace batchplane

@@ -41,6 +41,7 @@ struct TaskInput {
   uint64_t batches = 0;
   uint64_t pkts = 0;
   std::array<uint64_t, kReasons> drops = {};  // refused by its scheduler, or dropped later
+  CostSamples cost;                           // of sampled polls; not of queues
 };
 
 // One task as exec::loop_task runs it.

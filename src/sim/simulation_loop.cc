@@ -85,8 +85,10 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
     for (uint32_t p = 0; p < n; ++p) pkts[p]->path_state = input.entry_state;
   }
   const bool is_far = input.source != nullptr && !input.source->spec().is_inline;
-  ctx.clock.ticks += ctx.loop.poll + (is_far ? ctx.loop.far_poll : 0) + ctx.loop.poll_pkt * n +
-                     input.module->ticks_of(n);
+  const uint64_t module_ticks = input.module->ticks_of(n);
+  if (is_sampled && input.queue == nullptr) input.cost.add(n, module_ticks);
+  ctx.clock.ticks +=
+      ctx.loop.poll + (is_far ? ctx.loop.far_poll : 0) + ctx.loop.poll_pkt * n + module_ticks;
   if (input.queue != nullptr && input.queue->is_fed_from_afar()) {
     ctx.clock.ticks += ctx.loop.hop_take_pkt * n;
   }

@@ -60,6 +60,7 @@ void Simulation::capture_modules(exec::Snapshot& out) const {
       module.worker = worker;
       module.batches += input.batches;
       module.pkts += input.pkts;
+      module.cost = input.cost;
       exec::capture_unit(*task->executor, exec::UnitSchedule::kInput, module.unit);
       out.balance.in_pkts += input.pkts;
     }
@@ -161,6 +162,8 @@ exec::PeriodSnapshot Simulation::cumulative() const {
       if (input.queue != nullptr) continue;
       module.batches += input.batches;
       module.pkts += input.pkts;
+      module.cost = input.module->cost;
+      module.samples = input.cost;
       exec::capture_unit(*task->executor, exec::UnitSchedule::kInput, module);
     }
     const Worker& worker = *workers_[task->worker];

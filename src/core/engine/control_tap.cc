@@ -116,6 +116,7 @@ void ControlTap::copy_task(const TaskTap& tap, const Worker& worker, exec::TaskP
     now_.modules[tap.inputs[i]].batches = input.batches;
     now_.modules[tap.inputs[i]].pkts = input.pkts;
     now_.modules[tap.inputs[i]].dropped_pkts = input.dropped_pkts;
+    now_.modules[tap.inputs[i]].samples = input.cost;
     exec::capture_unit(executor, exec::UnitSchedule::kInput, now_.modules[tap.inputs[i]]);
   }
   out.idle_polls = worker.idle_loops();

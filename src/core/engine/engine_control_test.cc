@@ -77,6 +77,19 @@ TEST(EngineControl, EachTaskOfAFlowIsMeasured) {
   EXPECT_TRUE(now.balance.is_exact());
 }
 
+// One poll in 256. What is sampled of a queue is the work of those that fill it.
+TEST(EngineControl, PollsOfInputsAreSampledLikeModules) {
+  EngineRig rig(two_workers());
+  rig.loop(1024);
+  const exec::PeriodSnapshot& period = rig.engine().period(0.95);
+  const CostSamples& source = period.modules[0].samples;
+  EXPECT_GE(source.batches, 1U);
+  EXPECT_EQ(source.pkts, 32 * source.batches);
+  EXPECT_GT(source.cycles, 0U);
+  const CostSamples& queue = period.modules[2].samples;
+  EXPECT_LE(queue.batches, 1024U / 256) << "by its consumer too";
+}
+
 TEST(EngineControl, CreditsChangeAllOrNone) {
   EngineRig rig(two_workers());
   rig.engine().change_credits({{2, 64}});

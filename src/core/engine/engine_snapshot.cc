@@ -61,6 +61,7 @@ void Engine::capture(Worker& worker, Snapshot& out) {
       if (input.is_queue) continue;
       module.batches = earlier.batches + input.batches;
       module.pkts = earlier.pkts + input.pkts;
+      module.cost = input.cost;
       exec::capture_unit(executor, exec::UnitSchedule::kInput, module.unit);
     }
     for (uint32_t rank = 0; rank + 1 < task->nodes.size(); ++rank) {

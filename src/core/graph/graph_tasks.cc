@@ -129,6 +129,7 @@ class TaskMaker {
       }
       made.is_queue = instance.info->shape == Shape::kQueue;
       made.absorbs = instance.module->absorbs();
+      made.is_timed = !made.is_queue && instance.module->times_polls();
       made.counts_as_in = !made.is_queue || instance.info->is_egress;
       if (!instance.info->drops.empty()) made.drops.resize(drop_reasons().size());
       task_->inputs.push_back(made);

@@ -25,9 +25,13 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
   if (!input.is_open) [[unlikely]]
     return 0;
   Packet* pkts[exec::kMaxBatchPkts + 8];
+  const bool is_timed = is_sampled && input.is_timed && ctx.tracer == nullptr;
+  const uint64_t began_cycles = is_timed ? TscClock::cycles() : 0;
   const uint32_t n = input.poll(*input.module, ctx, pkts, poll_pkts);
   const uint32_t n_polled = n + ctx.n_dropped;
   if (n_polled == 0) return 0;
+  if (is_timed) [[unlikely]]
+    input.add_sample(n_polled, TscClock::cycles() - began_cycles, ctx.clock_cost_cycles);
   input.batches += 1;
   input.pkts += n_polled;
   if (n_polled != n) [[unlikely]] {

@@ -2,6 +2,7 @@
 // task.h - a connected part of the pipeline that one worker runs to completion: inputs, nodes, executor.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,6 +32,14 @@ struct TaskInput {
   uint64_t pkts = 0;            // polled, including packets that the input dropped at once
   uint64_t dropped_pkts = 0;    // all reasons
   std::vector<uint64_t> drops;  // by reason; empty for module kinds without any
+  bool is_timed = false;        // Module::times_polls; never a queue
+  CostSamples cost;             // of sampled polls
+  exec::UsualCost usual_cost;
+
+  void add_sample(uint64_t n_pkts, uint64_t cycles, uint64_t clock_cost_cycles) {
+    cycles -= std::min(cycles, clock_cost_cycles);
+    if (usual_cost.believes(n_pkts, cycles)) cost.add(n_pkts, cycles);
+  }
 };
 
 struct Housekeeper {

@@ -138,6 +138,9 @@ class Module {
   // taken (any thread).
   [[nodiscard]] virtual exec::RingCounts ring_counts() const noexcept { return {}; }
   virtual void begin_fill_period() noexcept {}  // the maximum fill restarts here
+  // Whether what a poll takes is the module's own work, which sampled polls measure. Rings in memory belong to
+  // the loop: there a poll mostly waits for cache lines of another core.
+  [[nodiscard]] virtual bool times_polls() const { return true; }
   [[nodiscard]] virtual exec::ArrivalCounts arrival_counts() const { return {}; }
 
   [[nodiscard]] const std::string& name() const { return *name_; }

@@ -64,6 +64,9 @@ class Port {
   // Maximum number of packets held (rings, descriptors), to size the pool.
   [[nodiscard]] virtual uint64_t max_held_pkts() const { return 0; }
   [[nodiscard]] virtual Value show() const { return Dict{}; }  // kind-specific facts
+  // True for ports that open nothing outside this process. Known once the port is made.
+  [[nodiscard]] bool is_memory() const { return is_memory_; }
+  void set_memory(bool is_memory) { is_memory_ = is_memory; }
   virtual Value command(const std::string& verb, const Value& args);
 
  protected:
@@ -74,6 +77,7 @@ class Port {
 
  private:
   std::atomic<uint32_t> tx_mtu_bytes_{~0U};
+  bool is_memory_ = false;
 };
 
 }  // namespace batchplane

@@ -2,18 +2,41 @@
 #include "slo/estimate/load.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace batchplane::slo {
 namespace {
 constexpr double kBusyIdle = 0.02;    // idle share of a worker that is always busy
 constexpr double kDrainPeriods = 4;   // in which a backlog is to be worked off
 constexpr uint32_t kFullPeriods = 8;  // in a row, of an input that had room before
+// By task: modules that no buffer stands before, the inputs that bring packets from outside among them.
+std::vector<std::vector<uint32_t>> modules_outside(const Model& model) {
+  std::vector<bool> is_inside(model.modules.size());
+  for (const Segment& segment : segments_of(model)) {
+    for (const uint32_t m : segment.members) is_inside[m] = true;
+  }
+  // What is sampled of a queue is another task's work.
+  for (const exec::ControlInput& input : model.inputs) {
+    if (input.is_queue) is_inside[input.module] = true;
+  }
+  std::vector<std::vector<uint32_t>> outside(model.tasks.size());
+  for (size_t t = 0; t < model.tasks.size(); ++t) {
+    for (const auto& modules : {model.tasks[t].inputs, model.tasks[t].modules}) {
+      std::ranges::copy_if(modules, std::back_inserter(outside[t]),
+                           [&](uint32_t m) { return !is_inside[m]; });
+    }
+  }
+  return outside;
+}
+
 }  // namespace
 
 Load::Load(const Model& model, const Settings& settings)
     : model_(model),
       settings_(settings),
       is_fed_(model.tasks.size()),
+      outside_(modules_outside(model)),
+      heaviest_(model.tasks.size()),
       is_busy_(model.tasks.size()),
       visits_(model.tasks.size()),
       left_pkts_(model.tasks.size()),
@@ -56,8 +79,24 @@ bool Load::count_inputs(const Snapshot& snapshot, const ProgramView& view, doubl
   return is_waiting;
 }
 
-// The packets of a run share the poll's own cost. Until a full run has been seen, all time that the
-// segments do not explain counts as this cost.
+// What each polled packet costs outside all segments, whatever the size of the run. Notes which module costs
+// most of it.
+double Load::look_outside(const Snapshot& snapshot, uint32_t t) {
+  const double in_pkts = std::max(1.0, static_cast<double>(snapshot.tasks[t].in_pkts));
+  double sum_ns = 0;
+  heaviest_[t] = {};
+  for (const uint32_t m : outside_[t]) {
+    const exec::ModulePeriod& module = snapshot.modules[m];
+    const auto pkts = static_cast<double>(module.pkts);
+    sum_ns += pkts * cost_line(module).cost_per_pkt_ns;
+    const double work_ns = cost_line(module).work_ns(static_cast<double>(module.batches), pkts);
+    if (work_ns > heaviest_[t].pkt_ns * in_pkts) heaviest_[t] = {m, work_ns / in_pkts};
+  }
+  return sum_ns / in_pkts;
+}
+
+// The packets of a run share what it costs once. Until a full run has been seen, that is what laws do
+// not say to grow with each packet.
 void Load::compare_with_full_runs(const Snapshot& snapshot, const ProgramView& view) {
   for (uint32_t t = 0; t < model_.tasks.size(); ++t) {
     const ProgramTask& task = view.program().tasks[t];
@@ -65,9 +104,10 @@ void Load::compare_with_full_runs(const Snapshot& snapshot, const ProgramView& v
     if (view.is_input_full(snapshot, t)) {
       full_ns_[t].follow(now_ns, static_cast<double>(snapshot.tasks[t].runs));
     }
+    const double shared_ns = std::max(0.0, now_ns - look_outside(snapshot, t));
     const double full_ns = full_ns_[t].is_known
                                ? full_ns_[t].value
-                               : task.other_run_ns / std::max<double>(poll_limits_pkts_[t], 1);
+                               : now_ns - shared_ns * (1 - task.run_pkts / poll_limits_pkts_[t]);
     spared_ns_[t] = std::max(0.0, now_ns - full_ns);
   }
 }

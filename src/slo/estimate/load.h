@@ -37,18 +37,28 @@ class Load {
   [[nodiscard]] uint32_t poll_limit_pkts(uint32_t task) const { return poll_limits_pkts_[task]; }
   // By task: time that a packet would take less in full runs than in this period's runs.
   [[nodiscard]] const std::vector<double>& spared_ns() const { return spared_ns_; }
+  // By task: of its inputs and the modules before its first buffers, the one that takes most of a polled
+  // packet's time.
+  struct Heaviest {
+    uint32_t module = 0;
+    double pkt_ns = 0;
+  };
+  [[nodiscard]] const Heaviest& heaviest_outside(uint32_t task) const { return heaviest_[task]; }
   // Idle share of the busiest worker's time.
   [[nodiscard]] double least_idle() const { return least_idle_; }
 
  private:
   static constexpr double kLullIdle = 0.5;
 
+  double look_outside(const Snapshot& snapshot, uint32_t task);
   void compare_with_full_runs(const Snapshot& snapshot, const ProgramView& view);
   bool count_inputs(const Snapshot& snapshot, const ProgramView& view, double& offered_pkts);
 
   const Model& model_;
   const Settings& settings_;
-  std::vector<bool> is_fed_;  // by task: gets packets from outside the pipeline
+  std::vector<bool> is_fed_;                    // by task: gets packets from outside the pipeline
+  std::vector<std::vector<uint32_t>> outside_;  // by task: inputs and modules outside all segments
+  std::vector<Heaviest> heaviest_;              // of these
   std::vector<bool> is_busy_;
   std::vector<double> visits_;
   std::vector<double> left_pkts_;

@@ -66,5 +66,17 @@ TEST(Load, SmallPollsLeaveMoreInRings) {
   }
 }
 
+// Full runs share what a run costs once, 60 and 400 ns here. The 18 ns that each packet costs where there are
+// no buffers stay, though no full run has been seen.
+TEST(Load, FullRunsSpareWhatRunsCostOnce) {
+  Rig rig(0.002);
+  const Snapshot snapshot = rig.step();
+  const double run_pkts = rig.view.program().tasks[0].run_pkts;
+  ASSERT_LT(run_pkts, 8);
+  EXPECT_NEAR(rig.load.spared_ns()[0], 460 / run_pkts - 460.0 / 32, 1);
+  EXPECT_EQ(rig.load.heaviest_outside(0).module, 2U);
+  EXPECT_NEAR(rig.load.heaviest_outside(0).pkt_ns, 400 / run_pkts + 10, 1);
+}
+
 }  // namespace load_test
 }  // namespace batchplane::slo

@@ -77,6 +77,12 @@ std::string Optimal::hint_of(uint32_t f) const {
       most = work;
       name = model_.modules[view_.segments()[v].head].name;
     }
+    for (auto task = begin; task != end; ++task) {
+      const Load::Heaviest& outside = load_.heaviest_outside(*task);
+      if (outside.pkt_ns <= most) continue;
+      most = outside.pkt_ns;
+      name = model_.modules[outside.module].name;
+    }
     return "turnaround takes " + microseconds(verdict.turnaround_ns) + ": move " + name +
            " to another core, or allow " + microseconds(all_ns);
   }

@@ -29,6 +29,7 @@ run = load_script("run")
 violations = load_script("violations")
 sessions = load_script("sessions")
 beside_fixed = load_script("beside_fixed")
+real_ports = load_script("real_ports")
 Interval = figures.Interval
 
 
@@ -315,3 +316,26 @@ def test_no_script_has_the_name_of_a_module_of_the_tests() -> None:
         return {path.stem for path in folder.glob("*.py")}
 
     assert not modules_in(TREE / "bench") & modules_in(TREE / "tests" / "python")
+
+
+def test_round_trips_are_read_from_what_ping_prints() -> None:
+    told = (
+        "64 bytes from 10.0.2.2: icmp_seq=1 ttl=63 time=0.113 ms\n"
+        "64 bytes from 10.0.2.2: icmp_seq=2 ttl=63 time=1.50 ms\n"
+        "2 packets transmitted, 2 received, 0% packet loss, time 5ms\n"
+    )
+    assert real_ports.round_trips_us(told) == pytest.approx([113, 1500])
+
+
+def test_turns_on_real_ports_add_up() -> None:
+    keys = ("rate_pps", "p95_ns", "predicted_ratio", "ping_p95_us", "answered_ratio")
+    turns = [
+        {**dict.fromkeys(keys, value), "violated": violated, "stalled": 10, "periods": 90}
+        for value, violated in ((1.0, 0), (9.0, 9), (2.0, 0))
+    ]
+    row = real_ports.summed(turns)
+    assert row["rate_pps"] == 2.0
+    assert row["violated_ratio"] == pytest.approx(9 / 270)
+    assert row["stalled_ratio"] == pytest.approx(0.1)
+    nothing = real_ports.summed([{**turns[0], "periods": 0, "stalled": 0}])
+    assert nothing["violated_ratio"] == nothing["stalled_ratio"] == 0

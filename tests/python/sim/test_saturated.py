@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from built import needs_extension
 from conftest import load
@@ -95,3 +98,32 @@ def test_ports_hold_two_batches(batch_pkts: int) -> None:
     assert inputs.document.pipeline["ports"]["lan"] == {
         "kind": "ring", "params": {"size_pkts": 2 * batch_pkts}
     }  # fmt: skip
+
+
+BEHIND = """\
+events:
+  - {at: 15ms, cost: in_lan, times: 10}
+"""
+
+
+@needs_extension
+def test_controllers_see_what_inputs_cost(tmp_path: Path) -> None:
+    """Polls of inputs are sampled: the estimate follows an input that takes ten times as long."""
+    scenario = tmp_path / "slow.yaml"
+    scenario.write_text(BEHIND)
+    document = load(TEXT)
+    law = {"cost_per_batch_ns": 100.0, "cost_per_pkt_ns": 10.0}
+    costs = dict.fromkeys(document.pipeline["modules"], law)
+    seen = []
+
+    class Watch:
+        def step(self, period: Any) -> None:
+            seen.append(period["modules"]["cost_per_pkt_ns"])
+
+    simulation = Simulation(document, costs=costs, scenario=scenario)
+    simulation.run("400ms", controller=Watch())
+    names = list(document.pipeline["modules"])
+    lan, wan = names.index("in_lan"), names.index("in_wan")
+    assert seen[0][lan] == pytest.approx(10, rel=0.01)
+    assert seen[-1][lan] == pytest.approx(100, rel=0.05)
+    assert seen[-1][wan] == pytest.approx(10, rel=0.01)

@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""real_ports.py - controllers on ports of the kernel, under iperf3 and ping.
+
+usage: bench/real_ports.py [--slos 3] [--rounds 3] [--seconds 2] [--out FILE.json] [CASE...]
+
+A router stands between two hosts in network namespaces; iperf3 sends through it (tcp: as much as
+comes through, udp: small packets, more than it carries), and ping every 5 ms. First fixed(0) and
+fixed(32) run for a moment: the SLOs lie evenly between 1.3 times the p95 of the former and 1.1
+times that of the latter. At each SLO `optimal` takes turns with fixed triggers. A period counts as
+violated if more of its packets are late than the percentile allows, and would be so if the machine
+had not held the worker up. `predicted` is the rate that the controller expected over the one that
+was carried, at the ends of its turns. Hosts, iperf3 and worker share the machine's cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import violations
+from case_rows import wanted_cases, write_rows
+
+sys.path.insert(0, str(violations.ROOT / "python"))
+
+from batchplane.base.units import short_duration, short_rate
+from batchplane.daemon.client import Client
+from batchplane.demo.demos import INTERNET, home_hosts
+from batchplane.demo.netns import Hosts, missing_for_hosts
+from batchplane.demo.stage import Gateway, started
+
+FIXED = ("fixed(0)", "fixed(4)", "fixed(32)")
+SETTLE_S = 1.0
+LOOK_S = 1.0
+Json = dict[str, Any]
+
+
+def routed_hosts() -> Hosts:
+    """`home` and `internet` on both sides of pipelines/router.yaml."""
+    hosts = Hosts()
+    hosts.add_host("home", "lan0", "10.0.1.2/24", "10.0.1.1")
+    hosts.add_host("internet", "wan0", "10.0.2.2/24", "10.0.2.1")
+    return hosts
+
+
+@dataclass(frozen=True)
+class Case:
+    """A pipeline between two hosts, and what iperf3 sends."""
+
+    pipeline: str
+    make_hosts: Callable[[], Hosts]
+    server: str
+    words: tuple[str, ...]
+
+
+TCP = ("-t", "36000")
+UDP = ("-u", "-b", "0", "-l", "64", "-t", "36000")
+CASES = {
+    "router, tcp": Case("router", routed_hosts, "10.0.2.2", TCP),
+    "router, udp": Case("router", routed_hosts, "10.0.2.2", UDP),
+    "home_gateway, tcp": Case("home_gateway", home_hosts, INTERNET, TCP),
+    "home_gateway, udp": Case("home_gateway", home_hosts, INTERNET, UDP),
+}
+
+
+def round_trips_us(told: str) -> list[float]:
+    """The round trips that ping printed."""
+    return [float(ms) * 1e3 for ms in re.findall(r"time=([\d.]+) ms", told)]
+
+
+class Bed:
+    """A router under load, whose controller and SLO are changed live."""
+
+    def __init__(self, case: Case, hosts: Hosts, gateway: Gateway, client: Client) -> None:
+        self._case, self._hosts, self._gateway, self._client = case, hosts, gateway, client
+
+    def use(self, controller: str, slo_ns: float) -> None:
+        """Changes both and lets the controller settle."""
+        slo = violations.words_of_slo(slo_ns)
+        self._gateway.say("set", f"controller={controller}", slo, "--name", self._case.pipeline)
+        time.sleep(SETTLE_S)
+
+    def measure(self, slo_ns: float, seconds: float) -> Json:
+        """Rate, violated periods of the worst flow and round trips, for some time from now on."""
+        slo = violations.words_of_slo(slo_ns)
+        self._gateway.say("set", slo, "--name", self._case.pipeline)  # resets the counters
+        first = self._client.show("runtime")
+        count = str(round(seconds / 0.005))
+        words = ("ping", "-n", "-i", "0.005", "-c", count, "-w", str(round(2 * seconds) + 1))
+        told = self._hosts.hosts["home"].run(*words, self._case.server, is_good=False)
+        last, rows = self._client.show("runtime"), self._client.show("slo")
+        control = self._client.show("control")
+        flow = violations.worst(violations.counted(rows))
+        sent = last["balance"]["sent_pkts"] - first["balance"]["sent_pkts"]
+        rate_pps = sent / (last["now_ns"] - first["now_ns"]) * 1e9
+        trips_us = round_trips_us(told)
+        return {
+            "rate_pps": rate_pps,
+            "violated": flow["violated"] - flow["stalled"],
+            "stalled": flow["stalled"],
+            "periods": flow["periods"] - flow["stalled"],
+            "p95_ns": max(row["counted"]["p95_ns"] for row in rows if row.get("counted")),
+            "predicted_ratio": control["predicted_pps"] / rate_pps,
+            "ping_p95_us": statistics.quantiles(trips_us, n=20)[-1] if len(trips_us) > 1 else 0,
+            "answered_ratio": len(trips_us) / round(seconds / 0.005),
+        }
+
+    def p95_ns(self, controller: str) -> float:
+        """The p95 of a controller: delays are counted in parts of the SLO, exact only near it."""
+        guess_ns = 200_000.0
+        self.use(controller, guess_ns)
+        for _ in range(2):
+            guess_ns = float(self.measure(guess_ns, LOOK_S)["p95_ns"])
+        return guess_ns
+
+
+@contextlib.contextmanager
+def loaded(case: Case) -> Iterator[Bed]:
+    """The case's router with iperf3 running through it."""
+    hosts = case.make_hosts()
+    with contextlib.ExitStack() as stack:
+        stack.callback(hosts.close)
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bpr")))
+        words = (case.pipeline, "--controller", "optimal")
+        gateway = stack.enter_context(started(hosts.router, folder, *words))
+        client = stack.enter_context(Client(folder / f"{case.pipeline}.sock", timeout_s=20))
+        hosts.hosts["internet"].start("iperf3", "-s")
+        sending = ("iperf3", "-c", case.server, *case.words)
+        for _ in range(20):  # until the server listens
+            load = hosts.hosts["home"].start(*sending)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                load.wait(0.5)
+            if load.poll() is None:
+                break
+        yield Bed(case, hosts, gateway, client)
+
+
+def summed(rows: Sequence[Json]) -> Json:
+    """A controller's turns at one SLO as one row: medians, and all its periods."""
+    periods = sum(int(row["periods"]) for row in rows)
+    keys = ("rate_pps", "p95_ns", "predicted_ratio", "ping_p95_us", "answered_ratio")
+    return {
+        **{key: statistics.median(row[key] for row in rows) for key in keys},
+        "violated_ratio": sum(int(row["violated"]) for row in rows) / max(periods, 1),
+        "stalled_ratio": sum(int(row["stalled"]) for row in rows)
+        / max(periods + sum(int(row["stalled"]) for row in rows), 1),
+    }
+
+
+def measure(name: str, options: argparse.Namespace) -> list[Json]:
+    """All SLOs of one case."""
+    found = []
+    with loaded(CASES[name]) as bed:
+        least, most = 1.3 * bed.p95_ns(FIXED[0]), 1.1 * bed.p95_ns(FIXED[-1])
+        for i in range(options.slos):
+            slo_ns = least + (most - least) * i / max(options.slos - 1, 1)
+            turns: dict[str, list[Json]] = {"optimal": [], **{each: [] for each in FIXED}}
+            for _ in range(options.rounds):
+                for controller, rows in turns.items():
+                    bed.use(controller, slo_ns)
+                    rows.append(bed.measure(slo_ns, options.seconds))
+            for controller, rows in turns.items():
+                row = {"case": name, "slo_ns": slo_ns, "controller": controller, **summed(rows)}
+                found.append(row)
+                print(show(row), flush=True)
+    return found
+
+
+def show(row: Json) -> str:
+    """The row as one line of a table."""
+    is_own = row["controller"] == "optimal"
+    predicted = f"{row['predicted_ratio']:.2f}" if is_own else "-"
+    return (
+        f"{row['case']:18} {short_duration(row['slo_ns']):>9} {row['controller']:10} "
+        f"{short_rate(row['rate_pps']):>10} {short_duration(row['p95_ns']):>9} "
+        f"{row['violated_ratio']:9.2%} {row['stalled_ratio']:8.1%} {predicted:>9} "
+        f"{row['ping_p95_us']:7.0f} us {row['answered_ratio']:8.1%}"
+    )
+
+
+def main() -> int:
+    """Prints the table; with --out writes it."""
+    parser = argparse.ArgumentParser(description="controllers on ports of the kernel")
+    parser.add_argument("cases", nargs="*", help="names as in the table; all when none is given")
+    parser.add_argument("--slos", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    cases = wanted_cases(parser, options.cases, CASES)
+    if reason := missing_for_hosts(("iperf3", "ping")):
+        parser.error(reason)
+    print(
+        f"{'case':18} {'SLO':>9} {'controller':10} {'rate':>10} {'p95':>9} {'violated':>9} "
+        f"{'held up':>8} {'predicted':>9} {'ping p95':>10} {'answered':>8}"
+    )
+    write_rows(options.out, [row for case in cases for row in measure(case, options)])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
