@@ -104,12 +104,13 @@ class Bed:
         sent = last["balance"]["sent_pkts"] - first["balance"]["sent_pkts"]
         rate_pps = sent / (last["now_ns"] - first["now_ns"]) * 1e9
         trips_us = round_trips_us(told)
+        counted = [row["counted"]["p95_ns"] for row in rows if row.get("counted")]
         return {
             "rate_pps": rate_pps,
             "violated": flow["violated"] - flow["stalled"],
             "stalled": flow["stalled"],
             "periods": flow["periods"] - flow["stalled"],
-            "p95_ns": max(row["counted"]["p95_ns"] for row in rows if row.get("counted")),
+            "p95_ns": max(p95_ns for p95_ns in counted if p95_ns),  # of flows that had packets
             "predicted_ratio": control["predicted_pps"] / rate_pps,
             "ping_p95_us": statistics.quantiles(trips_us, n=20)[-1] if len(trips_us) > 1 else 0,
             "answered_ratio": len(trips_us) / round(seconds / 0.005),
