@@ -10,13 +10,15 @@ fixed(32) run for a moment: the SLOs lie evenly between 1.3 times the p95 of the
 times that of the latter. At each SLO `optimal` takes turns with fixed triggers. A period counts as
 violated if more of its packets are late than the percentile allows, and would be so if the machine
 had not held the worker up. `predicted` is the rate that the controller expected over the one that
-was carried, at the ends of its turns. Hosts, iperf3 and worker share the machine's cores.
+was carried, at the ends of its turns. Hosts, iperf3 and ping run on the cores that the worker
+leaves. `moved`: decisions a second that changed a trigger.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import re
 import statistics
 import subprocess
@@ -78,6 +80,21 @@ def round_trips_us(told: str) -> list[float]:
     return [float(ms) * 1e3 for ms in re.findall(r"time=([\d.]+) ms", told)]
 
 
+def cores_without(core: int) -> str:
+    """The cores of this process but one, for taskset; all if there is no other."""
+    others = sorted(os.sched_getaffinity(0) - {core}) or [core]
+    return ",".join(map(str, others))
+
+
+def moves(control: Json, since_ns: int) -> int:
+    """Decisions since then that changed a trigger."""
+    return sum(
+        any(change["from_pkts"] != change["to_pkts"] for change in decision["changes"])
+        for decision in control["decisions"]
+        if decision["now_ns"] > since_ns
+    )
+
+
 class Bed:
     """A router under load, whose controller and SLO are changed live."""
 
@@ -102,7 +119,8 @@ class Bed:
         control = self._client.show("control")
         flow = violations.worst(violations.counted(rows))
         sent = last["balance"]["sent_pkts"] - first["balance"]["sent_pkts"]
-        rate_pps = sent / (last["now_ns"] - first["now_ns"]) * 1e9
+        ran_s = (last["now_ns"] - first["now_ns"]) / 1e9
+        rate_pps = sent / ran_s
         trips_us = round_trips_us(told)
         counted = [row["counted"]["p95_ns"] for row in rows if row.get("counted")]
         return {
@@ -111,7 +129,9 @@ class Bed:
             "stalled": flow["stalled"],
             "periods": flow["periods"] - flow["stalled"],
             "p95_ns": max(p95_ns for p95_ns in counted if p95_ns),  # of flows that had packets
-            "predicted_ratio": control["predicted_pps"] / rate_pps,
+            "moves_per_s": moves(control, first["now_ns"]) / ran_s,
+            # Of the highest rate that part that comes.
+            "predicted_ratio": control["predicted_pps"] * control["predicted_load"] / rate_pps,
             "ping_p95_us": statistics.quantiles(trips_us, n=20)[-1] if len(trips_us) > 1 else 0,
             "answered_ratio": len(trips_us) / round(seconds / 0.005),
         }
@@ -135,10 +155,11 @@ def loaded(case: Case) -> Iterator[Bed]:
         words = (case.pipeline, "--controller", "optimal")
         gateway = stack.enter_context(started(hosts.router, folder, *words))
         client = stack.enter_context(Client(folder / f"{case.pipeline}.sock", timeout_s=20))
-        hosts.hosts["internet"].start("iperf3", "-s")
+        elsewhere = ("taskset", "-c", cores_without(client.show("runtime")["workers"][0]["core"]))
+        hosts.hosts["internet"].start(*elsewhere, "iperf3", "-s")
         sending = ("iperf3", "-c", case.server, *case.words)
         for _ in range(20):  # until the server listens
-            load = hosts.hosts["home"].start(*sending)
+            load = hosts.hosts["home"].start(*elsewhere, *sending)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 load.wait(0.5)
             if load.poll() is None:
@@ -149,7 +170,9 @@ def loaded(case: Case) -> Iterator[Bed]:
 def summed(rows: Sequence[Json]) -> Json:
     """A controller's turns at one SLO as one row: medians, and all its periods."""
     periods = sum(int(row["periods"]) for row in rows)
-    keys = ("rate_pps", "p95_ns", "predicted_ratio", "ping_p95_us", "answered_ratio")
+    keys = (
+        "rate_pps", "p95_ns", "moves_per_s", "predicted_ratio", "ping_p95_us", "answered_ratio"
+    )  # fmt: skip
     return {
         **{key: statistics.median(row[key] for row in rows) for key in keys},
         "violated_ratio": sum(int(row["violated"]) for row in rows) / max(periods, 1),
@@ -184,8 +207,8 @@ def show(row: Json) -> str:
     return (
         f"{row['case']:18} {short_duration(row['slo_ns']):>9} {row['controller']:10} "
         f"{short_rate(row['rate_pps']):>10} {short_duration(row['p95_ns']):>9} "
-        f"{row['violated_ratio']:9.2%} {row['stalled_ratio']:8.1%} {predicted:>9} "
-        f"{row['ping_p95_us']:7.0f} us {row['answered_ratio']:8.1%}"
+        f"{row['violated_ratio']:9.2%} {row['stalled_ratio']:8.1%} {row['moves_per_s']:6.1f} "
+        f"{predicted:>9} {row['ping_p95_us']:7.0f} us {row['answered_ratio']:8.1%}"
     )
 
 
@@ -203,7 +226,7 @@ def main() -> int:
         parser.error(reason)
     print(
         f"{'case':18} {'SLO':>9} {'controller':10} {'rate':>10} {'p95':>9} {'violated':>9} "
-        f"{'held up':>8} {'predicted':>9} {'ping p95':>10} {'answered':>8}"
+        f"{'held up':>8} {'moved':>6} {'predicted':>9} {'ping p95':>10} {'answered':>8}"
     )
     write_rows(options.out, [row for case in cases for row in measure(case, options)])
     return 0

@@ -327,8 +327,19 @@ def test_round_trips_are_read_from_what_ping_prints() -> None:
     assert real_ports.round_trips_us(told) == pytest.approx([113, 1500])
 
 
+def test_moves_are_decisions_that_change_a_trigger() -> None:
+    def decision(now_ns: int, *from_to: tuple[int, int]) -> dict[str, Any]:
+        return {
+            "now_ns": now_ns,
+            "changes": [{"from_pkts": low, "to_pkts": high} for low, high in from_to],
+        }
+
+    told = [decision(5, (0, 8)), decision(20, (8, 8), (0, 4)), decision(30, (4, 4))]
+    assert real_ports.moves({"decisions": told}, since_ns=10) == 1
+
+
 def test_turns_on_real_ports_add_up() -> None:
-    keys = ("rate_pps", "p95_ns", "predicted_ratio", "ping_p95_us", "answered_ratio")
+    keys = ("rate_pps", "p95_ns", "moves_per_s", "predicted_ratio", "ping_p95_us", "answered_ratio")
     turns = [
         {**dict.fromkeys(keys, value), "violated": violated, "stalled": 10, "periods": 90}
         for value, violated in ((1.0, 0), (9.0, 9), (2.0, 0))
