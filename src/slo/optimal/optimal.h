@@ -83,6 +83,7 @@ class Optimal final : public Controller {
   void plan(uint32_t credit_batches);
   void restore(JointSolution found, std::vector<uint32_t> chosen);
   void plan_nested(double rate_pkts_per_ns);
+  [[nodiscard]] bool is_better_than_outer(double cost);
   void solve_with(Search& search, double rate_pkts_per_ns);
   void set_budgets(double rate_pkts_per_ns);
   void reserve(const Evaluation& at);
