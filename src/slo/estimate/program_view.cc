@@ -187,6 +187,10 @@ void ProgramView::set_stair(const Snapshot& snapshot, uint32_t h) {
   Stair& stair = heads_[h].stair;
   module.stair = nullptr;
   heads_[h].extra_ns = 0;
+  if (std::ranges::none_of(members,
+                           [&](uint32_t m) { return snapshot.modules[m].cost.is_table(); })) {
+    return;
+  }
   stair.extra_ns.assign(model_.batch_limit_pkts + 1, 0);
   for (size_t i = 0; i < members.size(); ++i) {
     const CostLaw& law = snapshot.modules[members[i]].cost;
@@ -410,6 +414,20 @@ void ProgramView::allow_nested(bool is_allowed) {
   }
   is_folded_ = !is_allowed;
   if (is_allowed) unfold();
+}
+
+std::optional<std::vector<double>> ProgramView::cheapest_outer() {
+  std::vector<uint32_t> full(heads_.size(), 0);
+  std::vector<double> cheapest(heads_.size(), 0);
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    const ProgramModule& module = program_.modules[h];
+    if (module.stair != nullptr) return std::nullopt;
+    if (!heads_[h].before.empty() || !is_holding(module, module.max_pkts)) continue;
+    full[h] = module.max_pkts;
+    if (gain_of_holding_ns(program_, module, module.max_pkts) > 0) cheapest[h] = module.max_pkts;
+  }
+  predict_arrivals(full);
+  return cheapest;
 }
 
 void ProgramView::unfold() {

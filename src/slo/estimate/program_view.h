@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,10 @@ class ProgramView {
   // batches are first collected, for the triggers last given to predict_arrivals().
   [[nodiscard]] bool has_nested() const;
   void allow_nested(bool is_allowed);
+  // At saturation no packet can take less time than with these triggers, and the batches that arrive with all
+  // first buffers full, as long as buffers behind others hold nothing. Sets those arrivals. Nothing where
+  // costs are no lines: fuller batches may then cost more.
+  [[nodiscard]] std::optional<std::vector<double>> cheapest_outer();
   // Predicts arriving batches under `triggers_pkts`: batches collected upstream arrive larger. True
   // if any size moves by more than 10 %.
   bool predict_arrivals(const std::vector<uint32_t>& triggers_pkts);

@@ -83,6 +83,7 @@ class Optimal final : public Controller {
   void plan(uint32_t credit_batches);
   void restore(JointSolution found, std::vector<uint32_t> chosen);
   void plan_nested(double rate_pkts_per_ns);
+  [[nodiscard]] bool is_better_than_outer(double cost);
   void solve_with(Search& search, double rate_pkts_per_ns);
   void set_budgets(double rate_pkts_per_ns);
   void reserve(const Evaluation& at);
@@ -96,10 +97,11 @@ class Optimal final : public Controller {
   void evaluate_at(const std::vector<double>& triggers_pkts, Evaluation& out);
   // optimal_verdict.cc
   void judge(const Snapshot& snapshot, Decision& decision);
-  void judge_flow(const exec::FlowPeriod& period, uint32_t flow, double feedback);
+  void judge_flow(const exec::FlowPeriod& period, uint32_t flow, double feedback,
+                  double busiest_ns);
   void divide(const Snapshot& snapshot, uint32_t flow);
   [[nodiscard]] double feedback() const;
-  [[nodiscard]] double pps_per_us(uint32_t flow, double feedback) const;
+  [[nodiscard]] double pps_per_us(uint32_t flow, double feedback, double busiest_ns) const;
   [[nodiscard]] std::string hint_of(uint32_t flow) const;
   void predict(Decision& decision);
   // optimal_explain.cc

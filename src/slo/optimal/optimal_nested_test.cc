@@ -193,6 +193,38 @@ TEST(OptimalNested, OuterBuffersAnswerForWhatComesBehind) {
   }
 }
 
+// The controller plans with the first buffers alone only where they could be cheaper than its plan: no trigger
+// of theirs takes less time than it says.
+TEST(OptimalNested, NoOuterTriggerIsCheaperThanTheBound) {
+  const Model model = model_of();
+  uint32_t n_reached = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    Rng rng(seed);
+    const Settings settings{.hold_ns_per_pkt = log_uniform(rng, 0.1, 30)};
+    const Snapshot snapshot = period_of(model, rng, 2);
+    ProgramView view(model, settings);
+    view.update(snapshot);
+    saturate(view, snapshot, settings);
+    const auto cheapest = view.cheapest_outer();
+    ASSERT_TRUE(cheapest);
+    Evaluation bound;
+    evaluate(view.program(), *cheapest, bound);
+    std::vector<uint32_t> triggers(cheapest->size(), 0);
+    double least_ns = kNoBudgetNs;
+    for (uint32_t q = 0; q <= kBatch; ++q) {
+      triggers[view.head_of(2)] = q;
+      view.predict_arrivals(triggers);
+      Evaluation at;
+      evaluate(view.program(), {triggers.begin(), triggers.end()}, at);
+      if (q > 0 && !is_holding(view.program().modules[view.head_of(2)], q)) continue;
+      least_ns = std::min(least_ns, at.task_pkt_ns[0]);
+    }
+    EXPECT_GE(least_ns, bound.task_pkt_ns[0] * (1 - 1e-12)) << seed;
+    n_reached += least_ns < bound.task_pkt_ns[0] * (1 + 1e-9);
+  }
+  EXPECT_GT(n_reached, 100U) << "the bound is far from what there is";
+}
+
 // in -> split 0 -> split 1 -> ..., each with a second way out; modules are listed from the last one on.
 TEST(OptimalNested, ArrivalsFollowInOnePassWhateverTheOrderOfModules) {
   constexpr uint32_t kLevels = 4;

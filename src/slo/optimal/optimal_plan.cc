@@ -170,13 +170,25 @@ void Optimal::restore(JointSolution found, std::vector<uint32_t> chosen) {
   evaluate_delays(view_.program(), at_);
 }
 
+// Whether the plan leaves out no flow and costs no more than the first buffers alone could, whatever the
+// SLOs. Only at saturation, where the cost does not depend on the rate.
+bool Optimal::is_better_than_outer(double cost) {
+  if (joint_.offered_pkts_per_ns > 0) return false;
+  if (std::ranges::count(found_.solution.is_infeasible, true) > 0) return false;
+  const auto cheapest = view_.cheapest_outer();
+  if (!cheapest) return false;
+  evaluate(view_.program(), *cheapest, trial_);
+  return bottleneck_ns(joint_, trial_) >= cost;
+}
+
 // Batches collected upstream arrive larger behind, which the program ignores while it chooses. So
 // buffers behind others may look worth their delay though the first ones alone would do: plans with
 // these alone, too, and keeps the better plan.
 void Optimal::plan_nested(double rate_pkts_per_ns) {
-  const JointSolution both = found_;
-  const std::vector<uint32_t> both_chosen = chosen_;
+  std::vector<uint32_t> both_chosen = chosen_;
   const double cost = cost_of(at_);
+  if (is_better_than_outer(cost)) return restore(std::move(found_), std::move(both_chosen));
+  JointSolution both = std::move(found_);
   view_.allow_nested(false);
   solve_with(outer_, rate_pkts_per_ns);
   view_.allow_nested(true);
@@ -186,7 +198,7 @@ void Optimal::plan_nested(double rate_pkts_per_ns) {
   };
   const bool is_worse = misses(found_) > misses(both);
   if (!is_worse && (misses(found_) < misses(both) || cost_of(at_) < cost)) return;
-  restore(both, both_chosen);
+  restore(std::move(both), std::move(both_chosen));
 }
 
 // At saturation starts from the highest rate, where rings and fills take least.
@@ -275,12 +287,13 @@ void Optimal::solve() {
   const uint32_t mine_credit = rings_.in_force();
   const uint32_t other = rings_.other_to_look_at(load_.is_saturated());
   if (other == 0) return;
-  const JointSolution mine = found_;
-  const std::vector<uint32_t> mine_chosen = chosen_;
   const double mine_late = lateness();
-  const double least_pps = kWorthAnother * mine.rate_pkts_per_ns * (1 - rings_.waste(mine_credit));
+  const double least_pps =
+      kWorthAnother * found_.rate_pkts_per_ns * (1 - rings_.waste(mine_credit));
   const bool was_met = mine_late <= kAlmost;
   if (was_met && best_rate() * (1 - rings_.waste(other)) <= least_pps) return;
+  JointSolution mine = std::move(found_);
+  std::vector<uint32_t> mine_chosen = chosen_;
   plan(other);
   const double late = lateness();
   const bool is_faster = found_.rate_pkts_per_ns * (1 - rings_.waste(other)) > least_pps;
@@ -288,7 +301,7 @@ void Optimal::solve() {
   if (is_met && (!was_met || is_faster)) return;
   if (!is_met && !was_met && kWorthAnother * late < mine_late) return;
   rings_.set_credit(mine_credit);
-  restore(mine, mine_chosen);
+  restore(std::move(mine), std::move(mine_chosen));
 }
 
 }  // namespace batchplane::slo

@@ -39,11 +39,9 @@ double Optimal::feedback() const {
 // Packets per second that one more microsecond of the flow's budget would buy, including the
 // geometric series of the budget freed in turn. The price refers to the weighted load and to the
 // model's budget, which is off by the flow's ratio.
-double Optimal::pps_per_us(uint32_t f, double feedback) const {
+double Optimal::pps_per_us(uint32_t f, double feedback, double busiest_ns) const {
   const double price = found_.solution.prices[f];
-  if (price <= 0) return 0;
-  const double busiest_ns = bottleneck_ns(joint_, at_);
-  if (busiest_ns <= 0) return 0;
+  if (price <= 0 || busiest_ns <= 0) return 0;
   const double load = std::max(1e-9, at_.load);
   const double gain = price / load / std::max(0.05, 1 - feedback / load);
   return gain / busiest_ns * 1e9 * 1e3 / flows_[f].delay.ratio();
@@ -137,7 +135,8 @@ void Optimal::divide(const Snapshot& snapshot, uint32_t f) {
   }
 }
 
-void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f, double feedback) {
+void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f, double feedback,
+                         double busiest_ns) {
   const Program& program = view_.program();
   const ProgramFlow& row = program.flows[f];
   const FlowDelay& delay = flows_[f].delay;
@@ -160,7 +159,7 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f, double feed
   if (delay.slo_ns() <= 0) return;
   verdict.slack_ns = delay.slo_ns() - verdict.turnaround_ns - verdict.fill_ns - verdict.service_ns -
                      view_.egress_ns(f);
-  verdict.multiplier_pps_per_us = pps_per_us(f, feedback);
+  verdict.multiplier_pps_per_us = pps_per_us(f, feedback, busiest_ns);
   verdict.state = exec::is_slo_broken(period, settings_.percentile) ? exec::FlowState::kViolating
                                                                     : exec::FlowState::kMet;
   if (found_.solution.is_infeasible[f] || stretch_ > 1) {
@@ -197,9 +196,10 @@ void Optimal::predict(Decision& decision) {
 void Optimal::judge(const Snapshot& snapshot, Decision& decision) {
   decision.flows.reserve(flows_.size());
   const double of_all = feedback();
+  const double busiest_ns = bottleneck_ns(joint_, at_);
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     flows_[f].verdict = {};
-    judge_flow(snapshot.flows[f], f, of_all);
+    judge_flow(snapshot.flows[f], f, of_all, busiest_ns);
     divide(snapshot, f);
     decision.flows.push_back(flows_[f].verdict);
   }

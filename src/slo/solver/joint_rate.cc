@@ -92,7 +92,13 @@ JointSolution solve_joint(const Joint& joint, double first_rate_pkts_per_ns, Pro
         !has_best || n_short < best_short ||
         (n_short == best_short && is_saturated && next > best.rate_pkts_per_ns * (1 + kSameRate));
     if (is_better || !is_saturated) {
-      best = {found, next, is_saturated};
+      // All but the model, which is evaluated again at the rate found.
+      best.solution.triggers_pkts = found.triggers_pkts;
+      best.solution.prices = found.prices;
+      best.solution.is_infeasible = found.is_infeasible;
+      best.solution.relaxations = found.relaxations;
+      best.rate_pkts_per_ns = next;
+      best.is_saturated = is_saturated;
       best_short = n_short;
       has_best = true;
     }

@@ -76,7 +76,11 @@ void Solver::prepare(const Program& program) {
   held_.assign(n, {});
   free_modules_.reserve(program.flow_modules.size());
   free_paths_begin_.assign(n_flows + 1, 0);
-  least_of_set_.resize(2 * n_flows);
+  was_free_.clear();
+  first_held_alike_.assign(n_flows, 0);
+  flows_of_sets_.resize(2 * n_flows);
+  least_of_set_.assign(n_flows, 0);
+  next_alike_.assign(n, kNoModule);
   task_room_ns_.assign(program.tasks.size(), 0);
   turnaround_prices_.assign(program.tasks.size(), {});
   raises_.assign(n, {});
@@ -105,6 +109,8 @@ void Solver::choose_free(const Program& program) {
 void Solver::set_feedback(const Program& program) {
   std::ranges::fill(feedback_, 0.0);
   std::ranges::fill(penalty_feedback_, 0.0);
+  price_unit_ = 1;
+  if (std::ranges::none_of(program.tasks, &ProgramTask::is_saturated)) return;
   for (size_t f = 0; f < program.flows.size(); ++f) {
     const ProgramFlow& flow = program.flows[f];
     const bool is_short = is_short_[f] != 0;
@@ -119,7 +125,6 @@ void Solver::set_feedback(const Program& program) {
       if (task.is_saturated && load > 0) sums[t] += price * at_.fill_ns[v] / load;
     }
   }
-  price_unit_ = 1;
   for (size_t t = 0; t < program.tasks.size(); ++t) {
     feedback_[t] = std::min(feedback_[t], kMaxFeedback);
     price_unit_ = std::min(price_unit_, (1 - feedback_[t]) / (1 + penalty_feedback_[t]));
@@ -220,8 +225,9 @@ void Solver::set_penalties(const Program& program) {
 // Whether no penalty is paid, or only penalties whose growth would change nothing.
 bool Solver::penalties_are_final(const Program& program) const {
   for (size_t f = 0; f < penalty_.size(); ++f) {
+    if (penalty_[f] == 0) continue;
     const double least = at_.load / std::max(1.0, program.flows[f].budget_ns);
-    if (penalty_[f] > 0 && penalty_[f] < kMaxPenalty * least * 0.5) return false;
+    if (penalty_[f] < kMaxPenalty * least * 0.5) return false;
   }
   return true;
 }

@@ -95,13 +95,14 @@ class Solver {
   }
   [[nodiscard]] double used_ns(uint32_t flow, double price_change, double& slope);
   void add_price(uint32_t flow, double change);
-  [[nodiscard]] uint32_t& least_with(uint64_t held_by);
+  [[nodiscard]] uint32_t& first_with(uint64_t held_by);
   [[nodiscard]] double dual_value(const Group& group);
 
   // program_newton.cc
   void prepare_sets(const Program& program);
   [[nodiscard]] double entry_of(uint32_t module);
-  double set_entry(uint32_t set);
+  struct Set;
+  void see_set(Set& set, uint32_t number);
   bool set_curvature();
   bool solve_by_sets();
   bool newton(const Group& group);
@@ -187,10 +188,13 @@ class Solver {
   std::vector<uint8_t> is_short_;       // by flow: over budget even with all its modules bypassed
   std::vector<uint8_t> is_out_;         // by flow: not constrained
   std::vector<uint8_t> is_implied_;     // by flow: within budget whenever some other flow is
-  std::vector<uint64_t> held_by_;       // by flow: hash of the set of its modules that may hold
+  std::vector<uint8_t> was_free_;       // is_free_, when what follows was set
   std::vector<uint32_t> free_modules_;  // by flow, those on its path
   std::vector<uint32_t> free_paths_begin_;  // size: flows + 1
-  std::vector<uint32_t> least_of_set_;      // table of flows, by held_by_
+  std::vector<uint64_t> held_by_;           // by flow: hash of the set of its free modules
+  std::vector<uint32_t> flows_of_sets_;     // table of flows, by held_by_
+  std::vector<uint32_t> first_held_alike_;  // by flow: the first with this set of free modules
+  std::vector<uint32_t> least_of_set_;      // by first_held_alike_: the flow with the least room
   // A module that may hold, in the relaxed problem, and where it is at the price last asked for.
   struct Held {
     double slope = 0;
@@ -230,6 +234,7 @@ class Solver {
   std::vector<double> ranks_;  // by row of the matrix
   std::vector<double> step_;   // by active flow
 
+  std::vector<uint32_t> next_alike_;  // by module: the next one that is alike
   std::vector<double> backup_;
   // A relaxed point and the triggers made from it.
   struct Point {

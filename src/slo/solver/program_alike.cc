@@ -30,14 +30,22 @@ void Solver::equalise(const Program& program, double most) {
 }
 
 void Solver::equalise_alike(const Program& program) {
+  // Chains of modules that are alike, from the first one of each.
+  std::ranges::fill(next_alike_, kNoModule);
+  for (auto w = static_cast<uint32_t>(triggers_.size()); w-- > 0;) {
+    const uint32_t first = program.modules[w].alike;
+    if (first == kNoModule || first == w) continue;
+    next_alike_[w] = next_alike_[first];
+    next_alike_[first] = w;
+  }
   for (uint32_t v = 0; v < triggers_.size(); ++v) {
     if (program.modules[v].alike != v || !program.tasks[program.modules[v].task].is_saturated)
       continue;
     double least = kNoBudgetNs;
     double most = 0;
     active_.clear();
-    for (uint32_t w = v; w < triggers_.size(); ++w) {
-      if (program.modules[w].alike != v || triggers_[w] == 0 || is_pinned_[w] != 0) continue;
+    for (uint32_t w = v; w != kNoModule; w = next_alike_[w]) {
+      if (triggers_[w] == 0 || is_pinned_[w] != 0) continue;
       active_.push_back(w);
       least = std::min(least, triggers_[w]);
       most = std::max(most, triggers_[w]);

@@ -61,9 +61,12 @@ double Solver::step_price(uint32_t f) {
   const auto fits = [&](double miss_ns) {
     return std::abs(miss_ns) <= kTight * std::abs(room_ns_[f]);
   };
-  // After a Newton step the prices of most flows are right.
-  if (old > 0 && fits(used_ns(f, 0, slope) - room_ns_[f])) return 0;
-  if (room_ns_[f] == kNoBudgetNs || used_ns(f, -old, slope) <= room_ns_[f]) {
+  // After a Newton step the prices of most flows are right. Where too much is used at the old price, more is
+  // without it.
+  const double old_miss_ns = old > 0 ? used_ns(f, 0, slope) - room_ns_[f] : 0;
+  if (old > 0 && fits(old_miss_ns)) return 0;
+  if (room_ns_[f] == kNoBudgetNs ||
+      (!(old_miss_ns > 0) && used_ns(f, -old, slope) <= room_ns_[f])) {
     add_price(f, -old);
     return old > 0 ? 1 : 0;
   }
@@ -108,14 +111,14 @@ double Solver::dual_value(const Group& group) {
 // Of flows that the same modules may hold, only the one with the least room counts: behind a buffer
 // that many flows share, they would otherwise take turns paying for it.
 void Solver::set_implied(const Group& group) {
-  std::ranges::fill(least_of_set_, kNoFlow);
+  for (uint32_t i = group.begin; i < group.end; ++i) {
+    least_of_set_[first_held_alike_[group_flows_[i]]] = kNoFlow;
+  }
   for (uint32_t i = group.begin; i < group.end; ++i) {
     const uint32_t f = group_flows_[i];
     is_implied_[f] = 0;
     if (is_short_[f] != 0 || room_ns_[f] == kNoBudgetNs) continue;
-    held_by_[f] = 0;
-    for (const uint32_t v : free_path(f)) held_by_[f] += mixed_bits(v + 1);
-    uint32_t& least = least_with(held_by_[f]);
+    uint32_t& least = least_of_set_[first_held_alike_[f]];
     uint32_t implied = f;
     if (least == kNoFlow || room_ns_[f] < room_ns_[least]) implied = std::exchange(least, f);
     if (implied != kNoFlow) is_implied_[implied] = 1;
@@ -126,13 +129,13 @@ void Solver::set_implied(const Group& group) {
   }
 }
 
-// The place of the flow with the least room of those held by this set of modules.
-uint32_t& Solver::least_with(uint64_t held_by) {
-  size_t at = held_by % least_of_set_.size();
-  while (least_of_set_[at] != kNoFlow && held_by_[least_of_set_[at]] != held_by) {
-    at = at + 1 < least_of_set_.size() ? at + 1 : 0;
+// The place of the first flow held by this set of modules.
+uint32_t& Solver::first_with(uint64_t held_by) {
+  size_t at = held_by % flows_of_sets_.size();
+  while (flows_of_sets_[at] != kNoFlow && held_by_[flows_of_sets_[at]] != held_by) {
+    at = at + 1 < flows_of_sets_.size() ? at + 1 : 0;
   }
-  return least_of_set_[at];
+  return flows_of_sets_[at];
 }
 
 void Solver::solve_group(const Group& group) {
@@ -155,7 +158,10 @@ void Solver::solve_group(const Group& group) {
   }
 }
 
+// Between most problems of a step no module begins or ends to be free.
 void Solver::set_free_paths(const Program& program) {
+  if (was_free_ == is_free_) return;
+  was_free_ = is_free_;
   free_modules_.clear();
   for (size_t f = 0; f < program.flows.size(); ++f) {
     free_paths_begin_[f] = static_cast<uint32_t>(free_modules_.size());
@@ -165,6 +171,18 @@ void Solver::set_free_paths(const Program& program) {
     }
   }
   free_paths_begin_[program.flows.size()] = static_cast<uint32_t>(free_modules_.size());
+  std::ranges::fill(flows_of_sets_, kNoFlow);
+  for (const Group& group : groups_) {
+    for (uint32_t i = group.begin; i < group.end; ++i) {
+      const uint32_t f = group_flows_[i];
+      // Flows that nothing may hold are alike within their group only.
+      held_by_[f] = mixed_bits(~uint64_t{group.begin});
+      for (const uint32_t v : free_path(f)) held_by_[f] += mixed_bits(v + 1);
+      uint32_t& first = first_with(held_by_[f]);
+      if (first == kNoFlow) first = f;
+      first_held_alike_[f] = first;
+    }
+  }
 }
 
 // Sizes follow from prices; the price of a short flow is given.

@@ -80,16 +80,15 @@ double Solver::entry_of(uint32_t v) {
   return is_free_[v] != 0 ? held_at(v, module_price_[v]).entry : 0;
 }
 
-double Solver::set_entry(uint32_t s) {
-  Set& set = sets_[s];
-  if (set.is_seen) return set.entry;
+// Gives the set its entry and, if it moves anything, a row of the matrix.
+void Solver::see_set(Set& set, uint32_t s) {
+  if (set.is_seen) return;
   set.is_seen = true;
   seen_sets_.push_back(s);
   set.entry = 0;
   for (uint32_t i = set.begin; i < set.end; ++i) set.entry += entry_of(set_modules_[i]);
   set.row = static_cast<uint32_t>(ranks_.size());
   if (set.entry > 0) ranks_.push_back(0);
-  return set.entry;
 }
 
 // step_ becomes the excess use of the budgets, own_entry_ the diagonal; sets get their ranks. False
@@ -101,17 +100,20 @@ bool Solver::set_curvature() {
   own_entry_.clear();
   for (size_t r = 0; r < active_.size(); ++r) {
     const uint32_t f = active_[r];
-    double slope = 0;
-    step_[r] = used_ns(f, 0, slope) - room_ns_[f];
+    double used = 0;
     double own = 0;
+    double whole = 0;
     for (const uint32_t v : free_path(f)) {
-      if (module_flows_begin_[v + 1] - module_flows_begin_[v] == 1) own += entry_of(v);
-    }
-    double whole = own;
-    for (uint32_t i = flow_sets_begin_[f]; i < flow_sets_begin_[f + 1]; ++i) {
-      whole += set_entry(flow_sets_[i]);
+      const Held& held = held_at(v, std::max(0.0, module_price_[v]));
+      used += held.used_ns;
+      whole += held.entry;
+      if (module_flows_begin_[v + 1] - module_flows_begin_[v] == 1) own += held.entry;
     }
     if (!(whole > 0)) return false;
+    step_[r] = used - room_ns_[f];
+    for (uint32_t i = flow_sets_begin_[f]; i < flow_sets_begin_[f + 1]; ++i) {
+      see_set(sets_[flow_sets_[i]], flow_sets_[i]);
+    }
     own_entry_.push_back(own + kRidge * whole);
   }
   return true;

@@ -107,6 +107,7 @@ void Solver::descend(const Program& program, Score& best) {
 // With too many modules for paired moves, only a rescue of flows that were given up is worth single
 // moves. False when flows that were given up still miss their budgets; nothing has changed then.
 bool Solver::polish(const Program& program, bool is_rescue) {
+  if (program.modules.size() > kMaxBeside) return false;
   active_.clear();
   for (uint32_t v = 0; v < triggers_.size(); ++v) {
     if (is_pinned_[v] == 0 && program.modules[v].share > 0 && next_up(program.modules[v], 0) > 0 &&
@@ -115,7 +116,6 @@ bool Solver::polish(const Program& program, bool is_rescue) {
     }
   }
   if (active_.empty() || active_.size() > (is_rescue ? kMaxRescued : kMaxPolished)) return false;
-  if (program.modules.size() > kMaxBeside) return false;
   is_rescue_ = is_rescue;
   const Score none{kNoBudgetNs, kNoBudgetNs};
   backup_ = triggers_;
