@@ -227,6 +227,30 @@ TEST(ControlDecide, CreditsOfQueuesAreDecidedAndTakenBack) {
   rig.engine.balanced();
 }
 
+TEST(ControlDecide, CreditsAndPollsAreAmongTheLastDecisions) {
+  Rig rig(with_queue());
+  for (int i = 0; i < 3; ++i) {
+    rig.periods(1);
+    const auto number = std::to_string(rig.control.hand_period(kMe, 0)["number"].as_int());
+    rig.decide(R"({"number":)" + number +
+               R"(,"changes":[],"credits":[{"module":"q","credit_pkts":64}],)" +
+               R"("polls":[{"task":0,"poll_pkts":4}]})");
+  }
+  const List decisions = rig.control.show_control()["decisions"].as_list();
+  ASSERT_EQ(decisions.size(), 1U) << "the others repeat it";
+  EXPECT_EQ(decisions[0]["changes"].as_list().size(), 0U);
+  EXPECT_EQ(decisions[0]["credits"],
+            Value(List{Dict{{"module", "q"}, {"from_pkts", 256}, {"to_pkts", 64}}}));
+  EXPECT_EQ(
+      decisions[0]["polls"],
+      Value(List{Dict{{"task", 0}, {"inputs", List{"in"}}, {"from_pkts", 32}, {"to_pkts", 4}}}));
+  const List of_queue = rig.control.explain("q")["decisions"].as_list();
+  ASSERT_EQ(of_queue.size(), 1U);
+  EXPECT_EQ(of_queue[0]["credits"].as_list().size(), 1U);
+  EXPECT_EQ(of_queue[0]["polls"].as_list().size(), 0U);
+  EXPECT_TRUE(rig.control.explain("a0")["decisions"].as_list().empty());
+}
+
 TEST(ControlDecide, FaultsAreEventsWithTheirPeriod) {
   Rig rig;
   for (int i = 0; i < 3; ++i) {
