@@ -25,20 +25,17 @@ from pathlib import Path
 from typing import Any
 
 import violations
+from case_daemon import ROOT, loaded, on_daemon
 from case_rows import wanted_cases, write_rows
-from violations import ROOT, words_of_slo
+from violations import words_of_slo
 
 sys.path.insert(0, str(ROOT / "python"))
 
-from batchplane.base.consoles import errors
 from batchplane.base.units import short_duration, short_rate
 from batchplane.commands.change import change
-from batchplane.commands.start import RunOptions, start_document
 from batchplane.control.options import ControlOptions
 from batchplane.daemon.client import Client
-from batchplane.daemon.process import Daemon, StartOptions, find_program, stop_daemon
-from batchplane.lang.kinds import load_kinds
-from batchplane.lang.load import load_pipeline, parse_overrides
+from batchplane.daemon.process import Daemon
 
 TRIGGERS = (0, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32)
 SHARES = (0.5, 0.65, 0.8, 0.9, 1.0)
@@ -138,25 +135,20 @@ def one_slo(bed: Bed, slo_ns: float, fixed: dict[int, float], options: argparse.
 def measure(case: str, options: argparse.Namespace) -> list[Json]:
     """All SLOs of one case."""
     name, params = CASES[case]
-    document = load_pipeline(name, parse_overrides(params), load_kinds(find_program()))
+    document = loaded(name, params)
     control = ControlOptions(options.controller, costs=options.costs)
-    run = RunOptions(StartOptions(f"beside_{name}"), control=control)
-    daemon = start_document(document, run, errors())
     found = []
-    try:
-        with Client(daemon.socket, timeout_s=20) as client:
-            bed = Bed(daemon, client, document.pipeline, options.costs)
-            fixed: dict[int, float] = {}
-            guess_ns = 50_000.0
-            for k in TRIGGERS:
-                fixed[k] = guess_ns = bed.p95_ns(f"fixed({k})", guess_ns)
-            least, most = fixed[0], fixed[32]
-            for i in range(options.slos):
-                slo_ns = least * 1.05 + (most * 1.02 - least * 1.05) * i / max(options.slos - 1, 1)
-                found.append({"case": case, **one_slo(bed, slo_ns, fixed, options)})
-                print(show(found[-1]), flush=True)
-    finally:
-        stop_daemon(daemon)
+    with on_daemon(document, f"beside_{name}", control) as (daemon, client):
+        bed = Bed(daemon, client, document.pipeline, options.costs)
+        fixed: dict[int, float] = {}
+        guess_ns = 50_000.0
+        for k in TRIGGERS:
+            fixed[k] = guess_ns = bed.p95_ns(f"fixed({k})", guess_ns)
+        least, most = fixed[0], fixed[32]
+        for i in range(options.slos):
+            slo_ns = least * 1.05 + (most * 1.02 - least * 1.05) * i / max(options.slos - 1, 1)
+            found.append({"case": case, **one_slo(bed, slo_ns, fixed, options)})
+            print(show(found[-1]), flush=True)
     return found
 
 

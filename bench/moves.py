@@ -16,17 +16,8 @@ import random
 import statistics
 import sys
 import time
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "python"))
-
-from batchplane.base.consoles import errors  # noqa: E402
-from batchplane.commands.start import RunOptions, start_document  # noqa: E402
-from batchplane.daemon.client import Client  # noqa: E402
-from batchplane.daemon.process import StartOptions, find_program, stop_daemon  # noqa: E402
-from batchplane.lang.kinds import load_kinds  # noqa: E402
-from batchplane.lang.load import load_pipeline  # noqa: E402
+from case_daemon import loaded, on_daemon
 
 PARTS = 8  # most branches away at a time, as each takes room in the pool
 PAUSE_S = 0.02
@@ -39,27 +30,21 @@ def main() -> int:
     parser.add_argument("--branches", type=int, default=64)
     parser.add_argument("--spare", type=int, default=1)
     options = parser.parse_args()
-    params = {"vrfs": "1", "nexthops": str(options.branches), "inline": "1"}
-    params["spare"] = str(options.spare)
-    document = load_pipeline("vrf", params, load_kinds(find_program()))
-    daemon = start_document(document, RunOptions(StartOptions("bench_moves")), errors())
+    words = ["vrfs=1", f"nexthops={options.branches}", "inline=1", f"spare={options.spare}"]
     workers = ["main", *(f"spare_{w}" for w in range(options.spare))]
     rng = random.Random(1)
     stops_us, requests_ms = [], []
-    try:
-        with Client(daemon.socket, timeout_s=60) as client:
-            while len(stops_us) < options.moves:
-                begin = time.perf_counter()
-                part, worker = f"first_0_{rng.randrange(PARTS)}", rng.choice(workers)
-                answer = client.move({part: worker})
-                took_s = time.perf_counter() - begin
-                if answer["moved"]:
-                    stops_us.append(answer["stop_ns"] / 1e3)
-                    requests_ms.append(took_s * 1e3)
-                time.sleep(PAUSE_S)
-            balance = client.show("runtime")["balance"]
-    finally:
-        stop_daemon(daemon)
+    with on_daemon(loaded("vrf", words), "bench_moves") as (_, client):
+        while len(stops_us) < options.moves:
+            begin = time.perf_counter()
+            part, worker = f"first_0_{rng.randrange(PARTS)}", rng.choice(workers)
+            answer = client.move({part: worker})
+            took_s = time.perf_counter() - begin
+            if answer["moved"]:
+                stops_us.append(answer["stop_ns"] / 1e3)
+                requests_ms.append(took_s * 1e3)
+            time.sleep(PAUSE_S)
+        balance = client.show("runtime")["balance"]
     cuts = statistics.quantiles(stops_us, n=100)
     print(f"{len(stops_us)} moves, vrf with {options.branches} branches, {len(workers)} workers")
     print(f"stood still [us]: p50 {cuts[49]:.0f}, p90 {cuts[89]:.0f}, p99 {cuts[98]:.0f}, "

@@ -31,9 +31,10 @@ from pathlib import Path
 from typing import Any
 
 import violations
+from case_daemon import ROOT, terminable
 from case_rows import wanted_cases, write_rows
 
-sys.path.insert(0, str(violations.ROOT / "python"))
+sys.path.insert(0, str(ROOT / "python"))
 
 from batchplane.base.units import short_duration, short_rate
 from batchplane.daemon.client import Client
@@ -149,7 +150,7 @@ class Bed:
 def loaded(case: Case) -> Iterator[Bed]:
     """The case's router with iperf3 running through it."""
     hosts = case.make_hosts()
-    with contextlib.ExitStack() as stack:
+    with terminable(), contextlib.ExitStack() as stack:
         stack.callback(hosts.close)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bpr")))
         words = (case.pipeline, "--controller", "optimal")

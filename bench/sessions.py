@@ -21,19 +21,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from case_daemon import ROOT, loaded, on_daemon
 from case_rows import write_rows
 
-ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
-from batchplane.base.consoles import errors  # noqa: E402
-from batchplane.commands.change import change  # noqa: E402
-from batchplane.commands.start import RunOptions, start_document  # noqa: E402
-from batchplane.control.options import ControlOptions  # noqa: E402
-from batchplane.daemon.client import Client  # noqa: E402
-from batchplane.daemon.process import StartOptions, find_program, stop_daemon  # noqa: E402
-from batchplane.lang.kinds import load_kinds  # noqa: E402
-from batchplane.lang.load import load_pipeline, parse_overrides  # noqa: E402
+from batchplane.commands.change import change
+from batchplane.control.options import ControlOptions
 
 STRETCH_S = 0.05
 SETTLE_S = 0.6
@@ -85,24 +79,19 @@ def lines(found: dict[tuple[int, str], dict[str, float]], users: Sequence[int]) 
 def measure(users: int, params: Sequence[str]) -> dict[str, list[tuple[float, float]]]:
     """One run of the daemon: the stretches of each controller."""
     words = ["real=1", "saturate=true", "order=random", f"sessions={users}", *params]
-    document = load_pipeline("mgw", parse_overrides(words), load_kinds(find_program()))
-    run = RunOptions(StartOptions("sessions_mgw"), control=ControlOptions("null"))
-    daemon = start_document(document, run, errors())
+    document = loaded("mgw", words)
     found: dict[str, list[tuple[float, float]]] = {}
-    try:
-        with Client(daemon.socket, timeout_s=20) as client:
-            for controller in CONTROLLERS:
-                change(daemon, [f"controller={controller}"], document.pipeline)
-                time.sleep(SETTLE_S)
-                first = client.show("runtime")
-                for _ in range(STRETCHES):
-                    time.sleep(STRETCH_S)
-                    last = client.show("runtime")
-                    if (one := stretch(first, last)) is not None:
-                        found.setdefault(controller, []).append(one)
-                    first = last
-    finally:
-        stop_daemon(daemon)
+    with on_daemon(document, "sessions_mgw", ControlOptions("null")) as (daemon, client):
+        for controller in CONTROLLERS:
+            change(daemon, [f"controller={controller}"], document.pipeline)
+            time.sleep(SETTLE_S)
+            first = client.show("runtime")
+            for _ in range(STRETCHES):
+                time.sleep(STRETCH_S)
+                last = client.show("runtime")
+                if (one := stretch(first, last)) is not None:
+                    found.setdefault(controller, []).append(one)
+                first = last
     return found
 
 

@@ -29,22 +29,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from case_daemon import ROOT, loaded, on_daemon
 from case_rows import wanted_cases, write_rows
 
-ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
-from batchplane import Machine, Simulation  # noqa: E402
-from batchplane.base.consoles import errors  # noqa: E402
-from batchplane.commands.change import change  # noqa: E402
-from batchplane.commands.start import RunOptions, start_document  # noqa: E402
-from batchplane.control.options import ControlOptions  # noqa: E402
-from batchplane.daemon.client import Client  # noqa: E402
-from batchplane.daemon.process import StartOptions, find_program, stop_daemon  # noqa: E402
-from batchplane.lang.canonical import Document  # noqa: E402
-from batchplane.lang.kinds import load_kinds  # noqa: E402
-from batchplane.lang.load import load_pipeline, parse_overrides  # noqa: E402
-from batchplane.profile.measure import ProfileOptions, profile_pipeline  # noqa: E402
+from batchplane import Machine, Simulation
+from batchplane.commands.change import change
+from batchplane.control.options import ControlOptions
+from batchplane.lang.canonical import Document
+from batchplane.profile.measure import ProfileOptions, profile_pipeline
 
 # Name -> pipeline, its parameters, the trigger of its buffers. Saturated cases show the rate; the
 # others, at a load that sometimes leaves the worker idle, show the delays.
@@ -141,28 +135,24 @@ def measured(
 ) -> tuple[Values, float, Machine] | None:
     """One run of the daemon: values over its calm periods, their share, and their gaps."""
     control = ControlOptions(None, has_profile=False)
-    daemon = start_document(document, RunOptions(StartOptions("twin"), control=control), errors())
     values: Values = {}
     calm_share = []
-    try:
-        with Client(daemon.socket, timeout_s=20) as client:
-            for name, percentile in PERCENTILES.items():
-                change(daemon, controller_words(trigger, percentile), document.pipeline)
+    with on_daemon(document, "twin", control) as (daemon, client):
+        for name, percentile in PERCENTILES.items():
+            change(daemon, controller_words(trigger, percentile), document.pipeline)
+            time.sleep(seconds)
+            history = client.show("periods")
+            calm = fast_periods(calm_periods(history["periods"]))
+            if len(calm) < MIN_CALM:  # once more for the same time
                 time.sleep(seconds)
                 history = client.show("periods")
                 calm = fast_periods(calm_periods(history["periods"]))
-                if len(calm) < MIN_CALM:  # once more for the same time
-                    time.sleep(seconds)
-                    history = client.show("periods")
-                    calm = fast_periods(calm_periods(history["periods"]))
-                calm_share.append(len(calm) / max(len(history["periods"]), 1))
-                if len(calm) < MIN_CALM:
-                    return None
-                stalls = stalls_of(calm)
-                values |= batches_and_rates(history, calm)
-                values[name] = delays(history, calm)
-    finally:
-        stop_daemon(daemon)
+            calm_share.append(len(calm) / max(len(history["periods"]), 1))
+            if len(calm) < MIN_CALM:
+                return None
+            stalls = stalls_of(calm)
+            values |= batches_and_rates(history, calm)
+            values[name] = delays(history, calm)
     return values, min(calm_share), stalls
 
 
@@ -266,7 +256,7 @@ def differences(real: Values, model: Values) -> Values:
 def measure(case: str, costs: Path, runs: int, seconds: float) -> dict[str, Any]:
     """One row: for each quantity the median over runs of the median subject, and the worst case."""
     name, params, trigger = CASES[case]
-    document = load_pipeline(name, parse_overrides(params), load_kinds(find_program()))
+    document = loaded(name, params)
     good = []
     tries = 0
     after = profile_of(document)

@@ -21,20 +21,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from case_daemon import ROOT, loaded, on_daemon
 from case_rows import wanted_cases, write_rows
 
-ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
-from batchplane.base.consoles import errors  # noqa: E402
-from batchplane.base.units import parse_duration_ns, short_duration, short_rate  # noqa: E402
-from batchplane.commands.change import change  # noqa: E402
-from batchplane.commands.start import RunOptions, start_document  # noqa: E402
-from batchplane.control.options import ControlOptions  # noqa: E402
-from batchplane.daemon.client import Client  # noqa: E402
-from batchplane.daemon.process import Daemon, StartOptions, find_program, stop_daemon  # noqa: E402
-from batchplane.lang.kinds import load_kinds  # noqa: E402
-from batchplane.lang.load import load_pipeline, parse_overrides  # noqa: E402
+from batchplane.base.units import parse_duration_ns, short_duration, short_rate
+from batchplane.commands.change import change
+from batchplane.control.options import ControlOptions
+from batchplane.daemon.client import Client
+from batchplane.daemon.process import Daemon
 
 PERIOD_S = 0.01
 SETTLE_S = 0.5
@@ -100,29 +96,24 @@ def measured_slo_ns(client: Client, daemon: Daemon, share: float) -> float:
 def measure(case: str, options: argparse.Namespace) -> dict[str, Any]:
     """Runs one case and returns the results of every flow."""
     name, params = CASES[case]
-    document = load_pipeline(name, parse_overrides(params), load_kinds(find_program()))
+    document = loaded(name, params)
     control = ControlOptions(options.controller, costs=options.costs)
-    run = RunOptions(StartOptions(f"violations_{name}"), control=control)
-    daemon = start_document(document, run, errors())
-    try:
-        with Client(daemon.socket, timeout_s=20) as client:
-            slo_ns = (
-                float(parse_duration_ns(options.slo) or 0)
-                if options.slo
-                else measured_slo_ns(client, daemon, options.slo_share)
-            )
-            words = [f"controller={options.controller}", words_of_slo(slo_ns)]
-            if options.costs:
-                words.append(f"controller.costs={options.costs}")
-            change(daemon, words, document.pipeline)
-            time.sleep(SETTLE_S)
-            change(daemon, [words_of_slo(slo_ns)])  # resets the counters
-            first = client.show("runtime")
-            time.sleep(options.periods * PERIOD_S)
-            last, rows = client.show("runtime"), client.show("slo")
-            steps = client.show("control")
-    finally:
-        stop_daemon(daemon)
+    with on_daemon(document, f"violations_{name}", control) as (daemon, client):
+        slo_ns = (
+            float(parse_duration_ns(options.slo) or 0)
+            if options.slo
+            else measured_slo_ns(client, daemon, options.slo_share)
+        )
+        words = [f"controller={options.controller}", words_of_slo(slo_ns)]
+        if options.costs:
+            words.append(f"controller.costs={options.costs}")
+        change(daemon, words, document.pipeline)
+        time.sleep(SETTLE_S)
+        change(daemon, [words_of_slo(slo_ns)])  # resets the counters
+        first = client.show("runtime")
+        time.sleep(options.periods * PERIOD_S)
+        last, rows = client.show("runtime"), client.show("slo")
+        steps = client.show("control")
     elapsed_ns = last["now_ns"] - first["now_ns"]
     gaps_ns = last["workers"][0]["gaps"]["sum_ns"] - first["workers"][0]["gaps"]["sum_ns"]
     sent = last["balance"]["sent_pkts"] - first["balance"]["sent_pkts"]

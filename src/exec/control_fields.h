@@ -47,6 +47,7 @@
   X(waiting_pkts, uint64_t)        \
   X(backlog_pkts, uint64_t)        \
   X(ring_pkts, uint64_t)           \
+  X(credit_pkts, uint64_t)         \
   X(fill_max_pkts, uint64_t)       \
   X(fill_mean_pkts, double)
 // NOLINTEND(cppcoreguidelines-macro-usage)

@@ -14,6 +14,7 @@ struct RingCounts {
   uint64_t waiting_pkts = 0;  // in the ring now
   uint64_t ring_pkts = 0;     // capacity of the ring
   RingFill fill;
+  uint64_t credit_pkts = 0;  // of a queue: how many each feeder may have waiting
 };
 
 // The producer's counts.
@@ -41,6 +42,7 @@ struct InputPeriod {
   uint64_t waiting_pkts = 0;  // in the ring, at the end
   uint64_t backlog_pkts = 0;  // due and waiting for room in the ring, at the end
   uint64_t ring_pkts = 0;     // capacity of the ring; 0: no ring
+  uint64_t credit_pkts = 0;   // of a queue: how many each feeder may have waiting, at the end
   uint64_t fill_max_pkts = 0;
   double fill_mean_pkts = 0;  // over all polls that found packets
 };
@@ -65,6 +67,7 @@ class DemandBook {
         .waiting_pkts = now.ring.waiting_pkts,
         .backlog_pkts = now.arrivals.backlog_pkts,
         .ring_pkts = now.ring.ring_pkts,
+        .credit_pkts = now.ring.credit_pkts,
         .fill_max_pkts = std::max(fill.period_max_pkts, now.ring.waiting_pkts),
         .fill_mean_pkts = looks == 0
                               ? 0

@@ -223,6 +223,7 @@ class Queue {
   }
   [[nodiscard]] exec::InputCounts counts(uint64_t taken_pkts) const {
     exec::InputCounts all{.taken_pkts = taken_pkts};
+    if (scheduler_ == nullptr) all.ring.credit_pkts = credit_pkts_;
     for (const QueueRing& ring : rings_) ring.add_to(all);
     if (scheduler_ != nullptr) all.ring.waiting_pkts += scheduler_->held_pkts();
     if (stage_ != nullptr) {

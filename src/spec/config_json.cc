@@ -108,7 +108,11 @@ ModuleSpec read_module(const std::string& name, const Value& value, Mistakes& mi
   const Dict* const device = fields.dict("device");
   if (device != nullptr) module.device = *device;
   const Dict* const in_queue = fields.dict("in_queue");
-  if (in_queue != nullptr) module.in_queue = *in_queue;
+  if (in_queue != nullptr) {
+    module.in_queue = *in_queue;  // the queue reads its parameters itself
+    FieldReader queue(module.in_queue, "modules." + name + ".in_queue", mistakes);
+    (void)queue.integer32("poll_pkts", 0, limits::kPollPkts);
+  }
   fields.finish();
   return module;
 }

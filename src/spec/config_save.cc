@@ -99,7 +99,9 @@ List list_value(const std::vector<T>& all, Write write) {
 }  // namespace
 
 Value spec_to_value(const PipelineSpec& as_built) {
-  const PipelineSpec spec = without_stages(without_parts(without_doors(as_built)));
+  PipelineSpec running = without_doors(as_built);
+  note_in_queues(running);
+  const PipelineSpec spec = without_stages(without_parts(running));
   Dict modules;
   for (const ModuleSpec& module : spec.modules) modules[module.name] = module_value(module);
   Dict ports;

@@ -14,10 +14,42 @@ namespace batchplane {
 namespace {
 
 constexpr const char* kIn = "/in";
+constexpr const char* kPollKey = "poll_pkts";
 
 // Capacity in batches, and how many of them may wait unless a controller decides otherwise.
 constexpr uint32_t kInQueueBatches = 8;
 constexpr uint32_t kCreditBatches = 2;
+
+// The queue before the module, on no worker yet.
+ModuleSpec new_queue(const PipelineSpec& spec, const ModuleSpec& module) {
+  ModuleSpec queue;
+  queue.name = in_queue_name(module.name);
+  queue.kind = "queue";
+  queue.leads_to = module.name;
+  // The turns of units do not consider rings: an explicitly scheduled task is held back as a whole, and two
+  // such tasks could wait for each other.
+  const bool holds_back = !spec.has_weighted_fair();
+  queue.params = {{"size_pkts", in_queue_pkts(spec)}, {"backpressure", holds_back}};
+  if (!module.in_queue.is_dict()) {
+    queue.params["credit_pkts"] = kCreditBatches * spec.engine.batch_pkts;
+    return queue;
+  }
+  for (const auto& [key, value] : module.in_queue.as_dict()) {
+    if (key == kPollKey && value.is_int()) {
+      queue.poll_pkts = static_cast<uint32_t>(value.as_int());
+    } else {
+      queue.params[key] = value;
+    }
+  }
+  return queue;
+}
+
+// 0, or none: as many as it holds.
+Value credit_of(const ModuleSpec& queue) {
+  const auto credit = queue.params.find("credit_pkts");
+  const bool is_all = credit == queue.params.end() || credit->second == Value(0);
+  return is_all ? queue.params.at("size_pkts") : credit->second;
+}
 
 class PartMaker {
  public:
@@ -142,22 +174,8 @@ class PartMaker {
   }
 
   void add_queue(uint32_t m) {
-    ModuleSpec queue;
-    queue.name = in_queue_name(spec_.modules[m].name);
-    queue.kind = "queue";
+    ModuleSpec queue = new_queue(spec_, spec_.modules[m]);
     queue.worker = worker_of(m);
-    queue.leads_to = spec_.modules[m].name;
-    // The turns of units do not consider rings: an explicitly scheduled task is held back as a whole, and two
-    // such tasks could wait for each other.
-    const bool holds_back = !spec_.has_weighted_fair();
-    queue.params = {{"size_pkts", in_queue_pkts(spec_)}, {"backpressure", holds_back}};
-    if (spec_.modules[m].in_queue.is_dict()) {
-      for (const auto& [key, value] : spec_.modules[m].in_queue.as_dict()) {
-        queue.params[key] = value;
-      }
-    } else {
-      queue.params["credit_pkts"] = kCreditBatches * spec_.engine.batch_pkts;
-    }
     spec_.edges.push_back({queue.name, "0", queue.leads_to});
     spec_.modules.push_back(std::move(queue));
   }
@@ -230,6 +248,24 @@ PipelineSpec without_parts(const PipelineSpec& spec) {
     std::erase_if(flow.path, [&](const std::string& step) { return led_to.contains(step); });
   }
   return written;
+}
+
+void note_in_queues(PipelineSpec& spec) {
+  for (const ModuleSpec& queue : spec.modules) {
+    if (queue.leads_to.empty()) continue;
+    const auto part = std::ranges::find(spec.modules, queue.leads_to, &ModuleSpec::name);
+    if (part == spec.modules.end()) continue;
+    const ModuleSpec anew = new_queue(spec, *part);
+    const auto poll_pkts = [&](const ModuleSpec& of) {
+      return of.poll_pkts == 0 ? spec.engine.batch_pkts : of.poll_pkts;
+    };
+    const bool has_own_polls = poll_pkts(queue) != poll_pkts(anew);
+    if (!has_own_polls && credit_of(queue) == credit_of(anew)) continue;
+    Dict noted = part->in_queue.is_dict() ? part->in_queue.as_dict() : Dict{};
+    noted["credit_pkts"] = credit_of(queue);
+    if (has_own_polls) noted[kPollKey] = poll_pkts(queue);
+    part->in_queue = std::move(noted);
+  }
 }
 
 PipelineSpec with_moves(const PipelineSpec& spec, const std::vector<PartMove>& moves,

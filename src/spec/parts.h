@@ -39,6 +39,9 @@ struct PartMove {
 // Whether both have the same modules on the same workers, connected in the same way.
 [[nodiscard]] bool has_same_layout(const PipelineSpec& a, const PipelineSpec& b);
 
+// Writes down as `in_queue` what was set live on the queues before parts.
+void note_in_queues(PipelineSpec& spec);
+
 // The pipeline without parts, as it was written. Call after without_doors().
 [[nodiscard]] PipelineSpec without_parts(const PipelineSpec& spec);
 

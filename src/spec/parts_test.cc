@@ -95,6 +95,42 @@ TEST(Parts, AreTakenAwayAgain) {
   EXPECT_EQ(back.flows[0].path, spec.flows[0].path);
 }
 
+// As `save` does: what was set live is there again when the pipeline is.
+TEST(Parts, WhatIsSetOnTheirQueuesIsWrittenDown) {
+  PipelineSpec spec = forked();
+  at(spec, "a").worker = "w1";
+  at(spec, "b").worker = "w2";
+  at(spec, "b").in_queue = Dict{{"size_pkts", 128}};
+  add_parts(spec, kinds());
+  const auto again = [&] {
+    PipelineSpec next = spec;
+    note_in_queues(next);
+    next = without_parts(next);
+    add_parts(next, kinds());
+    return next;
+  };
+  const auto credit_pkts = [](PipelineSpec& of, const std::string& queue) {
+    return at(of, queue).params.at("credit_pkts").as_int();
+  };
+  PipelineSpec same = again();
+  EXPECT_TRUE(at(same, "a").in_queue.is_null()) << "nothing was set";
+  EXPECT_EQ(at(same, "b").in_queue, Value(Dict{{"size_pkts", 128}}));
+  at(spec, "a/in").params["credit_pkts"] = 40;
+  at(spec, "b/in").poll_pkts = 3;
+  PipelineSpec next = again();
+  EXPECT_EQ(credit_pkts(next, "a/in"), 40);
+  EXPECT_EQ(at(next, "a/in").params.at("size_pkts").as_int(), 256);
+  EXPECT_EQ(at(next, "a/in").poll_pkts, 0U);
+  EXPECT_EQ(credit_pkts(next, "b/in"), 128) << "as many as it holds";
+  EXPECT_EQ(at(next, "b/in").poll_pkts, 3U);
+  EXPECT_FALSE(at(next, "b/in").params.contains("poll_pkts"));
+  EXPECT_TRUE(at(next, "bad").in_queue.is_null());
+  at(next, "b/in").poll_pkts = 32;
+  spec = next;
+  next = again();
+  EXPECT_EQ(at(next, "b/in").poll_pkts, 32U) << "set back";
+}
+
 TEST(Parts, WorkerOfTheInputIsNoPart) {
   PipelineSpec spec = forked();
   at(spec, "in").worker = "w1";

@@ -123,6 +123,51 @@ def test_polls_are_decided_too(gateway: Commands, folder: Path) -> None:
     assert_all_is_well(gateway)
 
 
+# Two workers with a queue between them.
+CUT = """
+name: gateway
+workers: [{name: w0}, {name: w1}]
+modules:
+  in: {kind: source, burst_pkts: 16}
+  q: {kind: queue, size_pkts: 512, backpressure: true, worker: w1}
+  out: {kind: sink}
+connect: [in -> q -> out]
+"""
+# The first credit is out of range; what the period tells decides the last one.
+CREDITS = """
+class Credits:
+    def __init__(self, model):
+        names = [row["name"] for row in model["modules"]]
+        modules = [row["module"] for row in model["inputs"]]
+        self.q = modules.index(names.index("q"))
+        self.n = 0
+
+    def step(self, period):
+        self.n += 1
+        now = int(period["inputs"]["credit_pkts"][self.q])
+        credit = 8 if self.n == 1 else {512: 128, 128: 64}.get(now, now)
+        return {"changes": [], "credits": [{"module": "q", "credit_pkts": credit}]}
+"""
+
+
+def test_credits_are_decided_too(batchplane: Commands, folder: Path) -> None:
+    def credit_pkts() -> int:
+        return int(batchplane.json("show", "cores")["rings"][0]["credit_pkts"])
+
+    batchplane.good("start", written(folder, "cut.yaml", CUT))
+    assert credit_pkts() == 512
+    with deciding(batchplane, written(folder, "credits.py", CREDITS)):
+        wait_until(lambda: credit_pkts() == 64, "the second credit is given")
+        assert "credits[0].credit_pkts: this is no whole number in range" in messages(batchplane)
+        decided = [row for one in control_of(batchplane)["decisions"] for row in one["credits"]]
+        assert [(row["from_pkts"], row["to_pkts"]) for row in decided] == [(512, 128), (128, 64)]
+        told = batchplane.good("show", "control")
+        assert "512 -> 128" in told and "128 -> 64" in told, told
+    batchplane.good("set", "controller=none")
+    assert credit_pkts() == 512
+    assert_all_is_well(batchplane)
+
+
 def test_a_run_with_your_own_controller(batchplane: Commands, folder: Path) -> None:
     file = written(folder, "steady.py", STEADY)
     done = batchplane.run(

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from commands import Commands, assert_balanced
 
 # in -> front -> q -> back -> out, cut at the queue.
@@ -63,6 +64,43 @@ def test_a_report_counts_packets_of_a_queue_once(batchplane: Commands, folder: P
     went_pps = data["out_pps"] + data["dropped_pps"]
     # Counting twice would be a factor of two; packets in flight at either end are far fewer.
     assert 0.6 < data["in_pps"] / went_pps < 1.6, data
+
+
+# in -> front on one worker, a part on the other.
+PART = """\
+name: part
+workers: [{name: w0}, {name: w1}]
+modules:
+  in: {kind: source, burst_pkts: 16}
+  front: {kind: counter}
+  back: {kind: counter, worker: w1}
+  out: {kind: sink}
+connect: [in -> front -> back -> out]
+"""
+
+
+@pytest.mark.parametrize("suffix", ["yaml", "json"])
+def test_limits_of_a_parts_queue_are_saved(
+    batchplane: Commands, tmp_path: Path, suffix: str
+) -> None:
+    def ring() -> tuple[int, int]:
+        (row,) = batchplane.json("show", "cores")["rings"]
+        return row["credit_pkts"], row["poll_pkts"]
+
+    file, saved = tmp_path / "part.yaml", tmp_path / f"saved.{suffix}"
+    file.write_text(PART)
+    batchplane.good("start", str(file))
+    assert ring() == (64, 32)
+    assert "in_queue" not in batchplane.good("save")
+    batchplane.good("set", "back/in", "set", "credit_pkts=48")
+    batchplane.good("set", "back/in.poll_pkts=8")
+    batchplane.good("save", str(saved))
+    batchplane.good("apply", str(saved))
+    assert ring() == (48, 8)
+    batchplane.stop("part")
+    batchplane.good("start", str(saved))
+    assert ring() == (48, 8)
+    assert_balanced(batchplane.stop("part")["balance"])
 
 
 def test_budgets_are_divided_over_workers(batchplane: Commands, folder: Path) -> None:

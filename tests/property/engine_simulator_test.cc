@@ -49,6 +49,7 @@ void expect_same_demand(Engine& engine, sim::Simulation& simulation, bool has_ed
     EXPECT_EQ(mine.waiting_pkts, theirs.waiting_pkts);
     if (name == "in") continue;
     EXPECT_EQ(mine.ring_pkts, theirs.ring_pkts);
+    EXPECT_EQ(mine.credit_pkts, theirs.credit_pkts);
     EXPECT_EQ(mine.fill_max_pkts, theirs.fill_max_pkts);
     EXPECT_EQ(mine.fill_mean_pkts, theirs.fill_mean_pkts);
   }

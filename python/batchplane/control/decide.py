@@ -8,7 +8,7 @@ import contextlib
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,19 +96,16 @@ class Driver:
         if decision is None:
             self._tell_fault(number, self._guard.faults[-1])
         else:
-            self._send(number, decision["changes"], decision.get("polls", []))
+            self._send(number, decision)
         self.steps += 1
         return number
 
-    def _send(
-        self,
-        number: int,
-        changes: Sequence[Mapping[str, Any]],
-        polls: Sequence[Mapping[str, Any]],
-    ) -> None:
-        told: dict[str, Any] = {"polls": list(polls)} if polls else {}
+    def _send(self, number: int, decision: Mapping[str, Any]) -> None:
+        told: dict[str, Any] = {
+            key: list(decision[key]) for key in ("credits", "polls") if decision.get(key)
+        }
         try:
-            self._client.request("decide", number=number, changes=list(changes), **told)
+            self._client.request("decide", number=number, changes=list(decision["changes"]), **told)
         except DaemonError as error:  # the graph may have changed between period and decision
             self._tell(error.lines()[0])
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..base.interrupts import Interrupted
-from ..base.limits import AGE_LIMIT_NS, QUEUE_PKTS
+from ..base.limits import AGE_LIMIT_NS
 from ..base.problems import BadInput, Problem, suggestion
 from ..base.units import short_duration
 from .step_limit import StepTimeout, limited
@@ -88,7 +88,8 @@ def plain_decision(answer: Any, model: Mapping[str, Any]) -> dict[str, Any]:
     plain = [_plain_change(change, model, names) for change in changes]
     rest |= {"moves": _plain_moves(rest.pop("moves"), model, names)} if "moves" in rest else {}
     if "credits" in rest:
-        rest["credits"] = [_plain_credit(change, names) for change in rest["credits"]]
+        rest["credits"] = [_plain_credit(change, model, names) for change in rest["credits"]]
+        _refuse_doubles([f"'{names[change['module']]}'" for change in rest["credits"]])
     if "polls" in rest:
         rest["polls"] = [_plain_poll(change, model) for change in rest["polls"]]
         _refuse_doubles([f"task {change['task']}" for change in rest["polls"]])
@@ -157,13 +158,16 @@ def _plain_change(change: Any, model: Mapping[str, Any], names: Sequence[str]) -
     return plain
 
 
-def _plain_credit(change: Any, names: Sequence[str]) -> dict[str, int]:
+def _plain_credit(change: Any, model: Mapping[str, Any], names: Sequence[str]) -> dict[str, int]:
     """How many packets each feeder of a queue may have waiting in it."""
     if not isinstance(change, Mapping) or set(change) != {"module", "credit_pkts"}:
         raise Nonsense(f"a credit is {_told(change)}, expected {{module, credit_pkts}}")
     number = _module_number(change["module"], names)
+    queues = {row["module"]: row["size_pkts"] for row in model["inputs"] if row["is_queue"]}
+    if number not in queues:
+        raise Nonsense(f"'{names[number]}' is no queue between tasks: it has no credit")
     what = f"the credit of '{names[number]}'"
-    credit_pkts = _whole(change["credit_pkts"], what, QUEUE_PKTS.most)
+    credit_pkts = _whole(change["credit_pkts"], what, queues[number], least=1)
     return {"module": number, "credit_pkts": credit_pkts}
 
 

@@ -165,6 +165,9 @@ class InQueueModel(Strict):
     backpressure: bool | None = Field(
         default=None, description="when full: hold back the workers that feed it, or drop packets"
     )
+    poll_pkts: Annotated[int, within(limits.POLL_PKTS)] | None = Field(
+        default=None, description="most packets that a poll of it takes"
+    )
 
 
 class ModuleModel(_WithParams):

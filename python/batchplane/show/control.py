@@ -155,21 +155,37 @@ def _decisions(decisions: list[dict[str, Any]], max_changes: int = 6) -> Rendera
     if not decisions:
         return Text("no decision has made a change yet", "dim")
     last_ns = decisions[-1]["now_ns"]
-    table = plain_table("ago", "<module", "trigger", "age limit", "<why")
+    table = plain_table("ago", "<module", "trigger", "age limit", "credit", "polls", "<why")
     for decision in decisions:
         ago = short_duration(last_ns - decision["now_ns"]) if decision["now_ns"] != last_ns else ""
-        changes = decision["changes"]
-        for change in changes[:max_changes]:
-            is_same = change["from_age_ns"] == change["to_age_ns"]
-            age = "" if is_same else short_duration(change["to_age_ns"] or None)
-            trigger = f"{change['from_pkts']} -> {change['to_pkts']}"
-            if change["from_pkts"] == change["to_pkts"]:
-                trigger = str(change["to_pkts"])
-            table.add_row(ago or "last", change["module"], trigger, age, change["reason"])
+        rows = _changes(decision)
+        for row in rows[:max_changes]:
+            table.add_row(ago or "last", *row)
             ago = " "
-        if len(changes) > max_changes:
-            table.add_row("", Text(f"and {len(changes) - max_changes} more", "dim"), "", "", "")
+        if len(rows) > max_changes:
+            more = Text(f"and {len(rows) - max_changes} more", "dim")
+            table.add_row("", more, "", "", "", "", "")
     return Group(Text("last decisions that made a change", "bold"), table)
+
+
+def _changes(decision: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Module, trigger, age limit, credit, polls and why of each change."""
+    rows: list[tuple[str, ...]] = []
+    for change in decision["changes"]:
+        is_same = change["from_age_ns"] == change["to_age_ns"]
+        age = "" if is_same else short_duration(change["to_age_ns"] or None)
+        rows.append((change["module"], _from_to(change), age, "", "", change["reason"]))
+    for change in decision.get("credits", []):
+        rows.append((change["module"], "", "", _from_to(change), "", ""))
+    for change in decision.get("polls", []):
+        rows.append((", ".join(change["inputs"]), "", "", "", _from_to(change), ""))
+    return rows
+
+
+def _from_to(change: dict[str, Any]) -> str:
+    if change["from_pkts"] == change["to_pkts"]:
+        return str(change["to_pkts"])
+    return f"{change['from_pkts']} -> {change['to_pkts']}"
 
 
 def render_explain(data: dict[str, Any]) -> RenderableType:

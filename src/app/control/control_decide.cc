@@ -81,7 +81,11 @@ Value ControlLoop::decide(uint64_t client, const Value& args) {
       throw ConfigError("the graph has changed since period " + std::to_string(number), "number",
                         "ask for the model again");
     }
-    return put_into_force(changes_from(args["changes"], model_), polls_from(args["polls"], model_));
+    exec::Decision decision;
+    decision.changes = changes_from(args["changes"], model_);
+    decision.credits = credits_from(args["credits"], model_);
+    decision.polls = polls_from(args["polls"], model_);
+    return put_into_force(decision);
   } catch (const ConfigError& error) {
     ++log_.failed_steps;
     log_.note_event(period_.now_ns, error.where() + ": " + error.what() + kKept, number);
@@ -89,17 +93,17 @@ Value ControlLoop::decide(uint64_t client, const Value& args) {
   }
 }
 
-Value ControlLoop::put_into_force(const std::vector<exec::BufferChange>& changes,
-                                  const std::vector<exec::PollChange>& polls) {
+// All of it has been checked against the model, so the engine refuses none.
+Value ControlLoop::put_into_force(const exec::Decision& decision) {
+  const std::vector<exec::BufferChange>& changes = decision.changes;
   engine_.change_buffers(changes);
-  change_polls(polls);
+  engine_.change_credits(decision.credits);
+  change_polls(decision.polls);
   log_.controller_times.note(seat_.active_ns - seat_.handed_ns);
   for (const exec::BufferChange& change : changes) {
     touched_.insert(model_.modules[change.module].name);
     if (change.age_limit_ns != exec::kKeepAge) own_ages_.insert(change.module);
   }
-  exec::Decision decision;
-  decision.changes = changes;
   log_.note_decision(period_.now_ns, model_, period_, decision);
   decision_.changes.insert(decision_.changes.end(), changes.begin(), changes.end());
   return Dict{{"changes", changes.size()}};

@@ -15,8 +15,21 @@ namespace control_decide_test {
 constexpr uint64_t kMe = 7;
 constexpr uint64_t kOther = 8;
 
+// a1 is on another worker, behind a queue.
+PipelineSpec with_queue() {
+  PipelineSpec spec = fork(1'000'000);
+  spec.workers = {{"w0", -1}, {"w1", -1}};
+  spec.modules.push_back({"q", "queue", {{"size_pkts", 256}, {"backpressure", true}}, 0, 0, "w1"});
+  spec.modules.push_back({"out1", "sink", {}});
+  spec.edges = {{"in", "0", "s"},   {"s", "0", "a0"}, {"s", "1", "q"},
+                {"a0", "0", "out"}, {"q", "0", "a1"}, {"a1", "0", "out1"}};
+  spec.flows[1].path = {"in", "s", "q", "a1", "out1"};
+  return spec;
+}
+
 struct Rig {
-  explicit Rig(uint64_t slo_ns = 1'000'000) : engine(fork(slo_ns)), control(engine.engine()) {
+  explicit Rig(uint64_t slo_ns = 1'000'000) : Rig(fork(slo_ns)) {}
+  explicit Rig(const PipelineSpec& spec) : engine(spec), control(engine.engine()) {
     ControlChoice choice;
     choice.name = kRemoteController;
     choice.label = "mine.py";
@@ -157,6 +170,85 @@ TEST(ControlDecide, PollsOfTasksAreDecidedAndTakenBack) {
   }
   rig.control.choose({});
   EXPECT_EQ(rig.engine.engine().poll_pkts(0), 24U) << "as before the program";
+}
+
+TEST(ControlDecide, CreditsOfQueuesAreDecidedAndTakenBack) {
+  Rig rig(with_queue());
+  const uint32_t q = 5;
+  const auto decide = [&](const std::string& more) {
+    rig.periods(1);
+    const auto number = std::to_string(rig.control.hand_period(kMe, 0)["number"].as_int());
+    rig.decide(R"({"number":)" + number + R"(,"changes":[{"module":"a0","trigger_pkts":8}],)" +
+               more + "}");
+  };
+  const auto told_pkts = [&] {
+    rig.periods(1);
+    const List inputs = model_value(rig.control.model())["inputs"].as_list();
+    const Value pkts = rig.control.hand_period(kMe, 0)["inputs"]["credit_pkts"];
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const int64_t credit_pkts = pkts.as_list()[i].as_int();
+      if (inputs[i]["module"].as_int() == q) return credit_pkts;
+      EXPECT_EQ(credit_pkts, 0) << "no queue";
+    }
+    return int64_t{-1};
+  };
+  EXPECT_EQ(told_pkts(), 256);
+  decide(R"("credits":[{"module":"q","credit_pkts":64}])");
+  EXPECT_EQ(told_pkts(), 64);
+  decide(R"("credits":[{"module":5,"credit_pkts":96}])");
+  EXPECT_EQ(told_pkts(), 96);
+  rig.decide(R"({"number":1,"changes":[{"module":"a0","trigger_pkts":16}]})");
+  const std::pair<const char*, const char*> wrong[] = {
+      {R"([{"module":"qq","credit_pkts":64}])", "there is no module 'qq'"},
+      {R"([{"module":"a0","credit_pkts":64}])", "'a0' is no queue"},
+      {R"([{"module":"in","credit_pkts":64}])", "'in' is no queue"},
+      {R"([{"module":"q","credit_pkts":257}])", "32 to 256"},
+      {R"([{"module":"q","credit_pkts":31}])", "32 to 256"},
+      {R"([{"module":"q"}])", "no credit of a queue"},
+      {R"([{"module":"q","credit_pkts":64},{"module":5,"credit_pkts":65}])", "changed twice"},
+      {R"({"q":64})", "credits are a list"},
+  };
+  for (const auto& [credits, told] : wrong) {
+    const std::string line = mistake_in(
+        [&] { decide(R"("polls":[{"task":0,"poll_pkts":4}],"credits":)" + std::string(credits)); });
+    EXPECT_NE(line.find(told), std::string::npos) << credits << ": " << line;
+    EXPECT_EQ(rig.engine.engine().credit_pkts(q), 96U) << credits;
+    EXPECT_EQ(rig.trigger_pkts("a0"), 16U) << credits;
+    EXPECT_EQ(rig.engine.engine().poll_pkts(0), 32U) << credits;
+  }
+  // Neither is a credit given beside a mistake elsewhere.
+  EXPECT_NE(mistake_in([&] {
+              decide(R"("credits":[{"module":"q","credit_pkts":64}],"polls":[{"task":9}])");
+            }),
+            "none");
+  EXPECT_EQ(rig.engine.engine().credit_pkts(q), 96U);
+  rig.control.choose({});
+  EXPECT_EQ(rig.engine.engine().credit_pkts(q), 256U) << "as before the program";
+  rig.engine.balanced();
+}
+
+TEST(ControlDecide, CreditsAndPollsAreAmongTheLastDecisions) {
+  Rig rig(with_queue());
+  for (int i = 0; i < 3; ++i) {
+    rig.periods(1);
+    const auto number = std::to_string(rig.control.hand_period(kMe, 0)["number"].as_int());
+    rig.decide(R"({"number":)" + number +
+               R"(,"changes":[],"credits":[{"module":"q","credit_pkts":64}],)" +
+               R"("polls":[{"task":0,"poll_pkts":4}]})");
+  }
+  const List decisions = rig.control.show_control()["decisions"].as_list();
+  ASSERT_EQ(decisions.size(), 1U) << "the others repeat it";
+  EXPECT_EQ(decisions[0]["changes"].as_list().size(), 0U);
+  EXPECT_EQ(decisions[0]["credits"],
+            Value(List{Dict{{"module", "q"}, {"from_pkts", 256}, {"to_pkts", 64}}}));
+  EXPECT_EQ(
+      decisions[0]["polls"],
+      Value(List{Dict{{"task", 0}, {"inputs", List{"in"}}, {"from_pkts", 32}, {"to_pkts", 4}}}));
+  const List of_queue = rig.control.explain("q")["decisions"].as_list();
+  ASSERT_EQ(of_queue.size(), 1U);
+  EXPECT_EQ(of_queue[0]["credits"].as_list().size(), 1U);
+  EXPECT_EQ(of_queue[0]["polls"].as_list().size(), 0U);
+  EXPECT_TRUE(rig.control.explain("a0")["decisions"].as_list().empty());
 }
 
 TEST(ControlDecide, FaultsAreEventsWithTheirPeriod) {

@@ -139,10 +139,8 @@ void ControlLog::note_control_ns(const std::vector<uint64_t>& control_ns, uint64
   elapsed_ns_ += period_ns;
 }
 
-void ControlLog::note_decision(uint64_t now_ns, const exec::ControlModel& model,
-                               const exec::PeriodSnapshot& period, const exec::Decision& decision) {
-  if (decision.changes.empty()) return;
-  KeptDecision kept{now_ns, {}};
+void ControlLog::keep_changes(KeptDecision& kept, const exec::ControlModel& model,
+                              const exec::PeriodSnapshot& period, const exec::Decision& decision) {
   for (const exec::BufferChange& change : decision.changes) {
     const std::string& name = model.modules[change.module].name;
     const exec::ModulePeriod& before = period.modules[change.module];
@@ -159,6 +157,30 @@ void ControlLog::note_decision(uint64_t now_ns, const exec::ControlModel& model,
       reasons_.emplace_back(name, change.reason);
     }
   }
+}
+
+void ControlLog::note_decision(uint64_t now_ns, const exec::ControlModel& model,
+                               const exec::PeriodSnapshot& period, const exec::Decision& decision) {
+  KeptDecision kept{now_ns};
+  keep_changes(kept, model, period, decision);
+  // A program may repeat credits and polls in every period.
+  for (const exec::CreditChange& change : decision.credits) {
+    const auto input = std::ranges::find(model.inputs, change.module, &exec::ControlInput::module);
+    const auto i = static_cast<size_t>(input - model.inputs.begin());
+    const uint64_t before_pkts = i < period.inputs.size() ? period.inputs[i].credit_pkts : 0;
+    if (before_pkts == change.credit_pkts) continue;
+    kept.credits.push_back({model.modules[change.module].name, before_pkts, change.credit_pkts});
+  }
+  for (const exec::PollChange& change : decision.polls) {
+    const uint32_t before_pkts = exec::poll_limit_pkts(model, period.tasks[change.task]);
+    if (before_pkts == change.poll_pkts) continue;
+    std::vector<std::string> inputs;
+    for (const uint32_t m : model.tasks[change.task].inputs) {
+      inputs.push_back(model.modules[m].name);
+    }
+    kept.polls.push_back({change.task, std::move(inputs), before_pkts, change.poll_pkts});
+  }
+  if (kept.changes.empty() && kept.credits.empty() && kept.polls.empty()) return;
   decisions_.push_back(std::move(kept));
   if (decisions_.size() > kDecisionsKept) decisions_.pop_front();
 }
@@ -176,11 +198,14 @@ void ControlLog::note_event(uint64_t now_ns, const std::string& message, uint64_
 }
 
 Value ControlLog::decisions_value(const std::vector<std::string>& modules) const {
+  const auto is_meant = [&](const std::string& module) {
+    return modules.empty() || std::ranges::find(modules, module) != modules.end();
+  };
   List all;
   for (const KeptDecision& kept : decisions_) {
     List changes;
     for (const Change& change : kept.changes) {
-      if (!modules.empty() && std::ranges::find(modules, change.module) == modules.end()) continue;
+      if (!is_meant(change.module)) continue;
       changes.push_back(Dict{{"module", change.module},
                              {"from_pkts", change.from_pkts},
                              {"to_pkts", change.to_pkts},
@@ -188,7 +213,25 @@ Value ControlLog::decisions_value(const std::vector<std::string>& modules) const
                              {"to_age_ns", change.to_age_ns},
                              {"reason", change.reason}});
     }
-    if (!changes.empty()) all.push_back(Dict{{"now_ns", kept.now_ns}, {"changes", changes}});
+    List credits;
+    for (const CreditSet& change : kept.credits) {
+      if (!is_meant(change.module)) continue;
+      credits.push_back(Dict{
+          {"module", change.module}, {"from_pkts", change.from_pkts}, {"to_pkts", change.to_pkts}});
+    }
+    List polls;
+    for (const PollSet& change : kept.polls) {
+      if (std::ranges::none_of(change.inputs, is_meant)) continue;
+      polls.push_back(Dict{{"task", change.task},
+                           {"inputs", List(change.inputs.begin(), change.inputs.end())},
+                           {"from_pkts", change.from_pkts},
+                           {"to_pkts", change.to_pkts}});
+    }
+    if (changes.empty() && credits.empty() && polls.empty()) continue;
+    all.push_back(Dict{{"now_ns", kept.now_ns},
+                       {"changes", std::move(changes)},
+                       {"credits", std::move(credits)},
+                       {"polls", std::move(polls)}});
   }
   return all;
 }

@@ -88,6 +88,17 @@ class ControlLog {
     uint64_t to_age_ns;
     std::string reason;
   };
+  struct CreditSet {
+    std::string module;
+    uint64_t from_pkts;
+    uint32_t to_pkts;
+  };
+  struct PollSet {
+    uint32_t task;
+    std::vector<std::string> inputs;
+    uint32_t from_pkts;
+    uint32_t to_pkts;
+  };
 
   void begin(size_t n_flows, const std::vector<uint64_t>& control_ns);
   // `gaps`: gaps in a worker's time that its work does not explain; `ring_pkts`: capacity in front of the
@@ -117,9 +128,13 @@ class ControlLog {
 
  private:
   struct KeptDecision {
-    uint64_t now_ns;
-    std::vector<Change> changes;
+    uint64_t now_ns = 0;
+    std::vector<Change> changes = {};
+    std::vector<CreditSet> credits = {};
+    std::vector<PollSet> polls = {};
   };
+  void keep_changes(KeptDecision& kept, const exec::ControlModel& model,
+                    const exec::PeriodSnapshot& period, const exec::Decision& decision);
   struct Event {
     uint64_t now_ns;
     uint64_t period;  // the last period in which it happened

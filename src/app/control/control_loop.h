@@ -71,7 +71,7 @@ class ControlLoop {
   // For a controller in another program; `client` is its connection. All throw ConfigError.
   // The last period; null when its number is `after` or smaller.
   [[nodiscard]] Value hand_period(uint64_t client, uint64_t after);
-  // {"number", "changes", "polls"}, or {"number", "fault"}.
+  // {"number", "changes", "credits", "polls"}, or {"number", "fault"}.
   Value decide(uint64_t client, const Value& args);
   void client_gone(uint64_t client);
   [[nodiscard]] const exec::ControlModel& model() const { return model_; }
@@ -107,8 +107,7 @@ class ControlLoop {
   void keep_own_ages(exec::Decision& decision) const;
   void check_seat(uint64_t client) const;
   void take_seat(uint64_t client);
-  Value put_into_force(const std::vector<exec::BufferChange>& changes,
-                       const std::vector<exec::PollChange>& polls);
+  Value put_into_force(const exec::Decision& decision);
   void note_activity();
   void watch_program(uint64_t now_ns);
   [[nodiscard]] slo::Settings settings_of(const ControlChoice& choice) const;

@@ -72,6 +72,24 @@ exec::BufferChange change_from(const Value& given, const exec::ControlModel& mod
   return change;
 }
 
+// The range is that of the queue itself: see FeederQueue.
+exec::CreditChange credit_from(const Value& given, const exec::ControlModel& model,
+                               const std::string& where) {
+  if (!given.is_dict() || given.as_dict().size() != 2) {
+    throw ConfigError("this is no credit of a queue", where, "{module, credit_pkts}");
+  }
+  const uint32_t module = module_of(given["module"], model, where + ".module");
+  const auto queue = std::ranges::find(model.inputs, module, &exec::ControlInput::module);
+  if (queue == model.inputs.end() || !queue->is_queue) {
+    throw ConfigError("'" + model.modules[module].name + "' is no queue", where,
+                      "credits are of queues between tasks");
+  }
+  const uint32_t least_pkts = queue->holds_back ? model.batch_limit_pkts : 1;
+  const int64_t credit_pkts =
+      whole(given["credit_pkts"], least_pkts, queue->size_pkts, where + ".credit_pkts");
+  return {module, static_cast<uint32_t>(credit_pkts)};
+}
+
 }  // namespace
 
 Value model_value(const exec::ControlModel& model) {
@@ -188,6 +206,25 @@ std::vector<exec::BufferChange> changes_from(const Value& changes,
       throw ConfigError("'" + model.modules[made.back().module].name + "' is changed twice", where);
     }
     is_named[made.back().module] = true;
+  }
+  return made;
+}
+
+std::vector<exec::CreditChange> credits_from(const Value& credits,
+                                             const exec::ControlModel& model) {
+  std::vector<exec::CreditChange> made;
+  if (credits.is_null()) return made;
+  if (!credits.is_list()) {
+    throw ConfigError("credits are a list", "credits", "of {module, credit_pkts}");
+  }
+  for (const Value& given : credits.as_list()) {
+    const std::string where = "credits[" + std::to_string(made.size()) + "]";
+    made.push_back(credit_from(given, model, where));
+    const auto is_same = [&](const exec::CreditChange& change) {
+      return change.module == made.back().module;
+    };
+    if (std::ranges::count_if(made, is_same) == 1) continue;
+    throw ConfigError("'" + model.modules[made.back().module].name + "' is changed twice", where);
   }
   return made;
 }

@@ -29,6 +29,9 @@ struct RemoteSeat {
 // Throws ConfigError if any change is invalid; then none applies.
 [[nodiscard]] std::vector<exec::BufferChange> changes_from(const Value& changes,
                                                            const exec::ControlModel& model);
+// [{module, credit_pkts}], or null: none. Throws ConfigError.
+[[nodiscard]] std::vector<exec::CreditChange> credits_from(const Value& credits,
+                                                           const exec::ControlModel& model);
 // [{task, poll_pkts}], or null: none. Throws ConfigError.
 [[nodiscard]] std::vector<exec::PollChange> polls_from(const Value& polls,
                                                        const exec::ControlModel& model);

@@ -87,6 +87,9 @@ TEST(ConfigJson, RefusesBadScheduling) {
   for (const char* pkts : {"0", "257"}) {
     EXPECT_EQ(mistakes_in_module(std::string(R"({"kind":"source","poll_pkts":)") + pkts + "}"),
               std::string("modules.a.poll_pkts: ") + pkts + " is out of range (1 to 256)\n");
+    EXPECT_EQ(
+        mistakes_in_module(std::string(R"({"kind":"ttl","in_queue":{"poll_pkts":)") + pkts + "}}"),
+        std::string("modules.a.in_queue.poll_pkts: ") + pkts + " is out of range (1 to 256)\n");
   }
 }
 

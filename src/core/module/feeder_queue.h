@@ -118,7 +118,7 @@ class FeederQueue : public Module {
   }
   [[nodiscard]] uint32_t max_held_pkts() const override { return rings_.max_pkts(); }
   [[nodiscard]] exec::RingCounts ring_counts() const noexcept override {
-    exec::RingCounts all{.ring_pkts = max_held_pkts()};
+    exec::RingCounts all{.ring_pkts = max_held_pkts(), .credit_pkts = credit_pkts()};
     for (const uint32_t w : rings_.feeders()) {
       all.waiting_pkts += rings_[w].size();
       all.fill.add(rings_[w].fill());

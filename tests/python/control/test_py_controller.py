@@ -26,6 +26,10 @@ MODEL: dict[str, Any] = {
     ],
     "flows": [],
     "tasks": [{"worker": 0}],
+    "inputs": [
+        {"module": 0, "is_queue": False, "size_pkts": 0},
+        {"module": 2, "is_queue": True, "size_pkts": 8192},
+    ],
 }
 
 
@@ -84,7 +88,10 @@ def test_forms_of_a_decision() -> None:
         ({"changes": [], "credits": 3}, "credits is 3, expected a list"),
         ({"changes": [], "credits": [{"module": "acl_0"}]}, "a credit is {'module': 'acl_0'}, expected {module, credit_pkts}"),
         ({"changes": [], "credits": [{"module": "acl_7", "credit_pkts": 2}]}, "there is no module 'acl_7' did you mean 'acl_0'?"),
-        ({"changes": [], "credits": [{"module": "acl_0", "credit_pkts": 9999}]}, "the credit of 'acl_0' is 9999, expected 0 to 4096"),
+        ({"changes": [], "credits": [{"module": "acl_0", "credit_pkts": 9}]}, "'acl_0' is no queue between tasks: it has no credit"),
+        ({"changes": [], "credits": [{"module": "acl_1", "credit_pkts": 9999}]}, "the credit of 'acl_1' is 9999, expected 1 to 8192"),
+        ({"changes": [], "credits": [{"module": "acl_1", "credit_pkts": 0}]}, "the credit of 'acl_1' is 0, expected 1 to 8192"),
+        ({"changes": [], "credits": [{"module": "acl_1", "credit_pkts": 3}, {"module": 2, "credit_pkts": 4}]}, "'acl_1' is changed twice in one decision"),
         ({"changes": [], "polls": 3}, "polls is 3, expected a list"),
         ({"changes": [], "polls": [{"task": 0}]}, "a poll is {'task': 0}, expected {task, poll_pkts}"),
         ({"changes": [], "polls": [{"task": 1, "poll_pkts": 2}]}, "the number of a task is 1, expected 0 to 0"),

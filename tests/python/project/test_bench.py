@@ -4,7 +4,9 @@
 import argparse
 import importlib.util
 import json
+import signal
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,6 +26,7 @@ def load_script(name: str) -> ModuleType:
 
 
 case_rows = load_script("case_rows")
+case_daemon = load_script("case_daemon")
 figures = load_script("figures")
 run = load_script("run")
 violations = load_script("violations")
@@ -350,3 +353,28 @@ def test_turns_on_real_ports_add_up() -> None:
     assert row["stalled_ratio"] == pytest.approx(0.1)
     nothing = real_ports.summed([{**turns[0], "periods": 0, "stalled": 0}])
     assert nothing["violated_ratio"] == nothing["stalled_ratio"] == 0
+
+
+@pytest.mark.parametrize("n_signals", [1, 2])
+def test_a_script_that_is_terminated_leaves_no_daemon(
+    monkeypatch: pytest.MonkeyPatch, n_signals: int
+) -> None:
+    done: list[str] = []
+    before = signal.getsignal(signal.SIGTERM)
+
+    def stop(_daemon: object) -> None:
+        for _ in range(n_signals - 1):
+            signal.raise_signal(signal.SIGTERM)
+        done.append("stopped")
+
+    daemon = argparse.Namespace(socket="a socket")
+    monkeypatch.setattr(case_daemon, "start_document", lambda *_: daemon)
+    monkeypatch.setattr(case_daemon, "stop_daemon", stop)
+    monkeypatch.setattr(case_daemon, "Client", lambda *_, **__: nullcontext("a client"))
+    with pytest.raises(SystemExit) as end, case_daemon.on_daemon("a document", "mine") as running:
+        assert running == (daemon, "a client")
+        signal.raise_signal(signal.SIGTERM)
+        done.append("went on")
+    assert end.value.code == 128 + signal.SIGTERM
+    assert done == ["stopped"]
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -156,6 +156,21 @@ def test_the_controller_is_shown() -> None:
     assert "no controller is running" in text_of(render_control({"controller": "none"}))
 
 
+def test_credits_and_polls_are_among_the_last_decisions() -> None:
+    decision = {
+        "now_ns": 5_000_000,
+        "changes": [],
+        "credits": [{"module": "q", "from_pkts": 64, "to_pkts": 128}],
+        "polls": [{"task": 1, "inputs": ["in", "also"], "from_pkts": 32, "to_pkts": 4}],
+    }
+    text = text_of(render_control({**CONTROL, "decisions": [decision]}))
+    head, credit, poll = text.splitlines()[-3:]
+    assert head.split()[0] == "ago" and credit.split() == ["last", "q", "64", "->", "128"]
+    assert poll.split() == ["in,", "also", "32", "->", "4"]
+    for line, column in ((credit, "credit"), (poll, "polls")):  # numbers end with their heading
+        assert len(line.rstrip()) == head.index(column) + len(column), text
+
+
 def test_a_program_has_the_name_that_its_user_knows() -> None:
     data = {**CONTROL, "controller": "remote", "label": "mine.py", "has_program": False}
     text = text_of(render_control(data))

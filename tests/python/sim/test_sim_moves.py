@@ -157,3 +157,24 @@ def test_a_full_worker_gives_a_part_away_and_gets_it_back(pipeline: Path) -> Non
 def test_the_rule_is_one_of_four(pipeline: Path) -> None:
     with pytest.raises(BadInput, match="off, greedy, normgreedy or balance"):
         Simulation(pipeline).run("1ms", controller="optimal", settings={"decompose": "greed"})
+
+
+class Credits:
+    """Halves the credit of the part's queue once."""
+
+    def __init__(self, model: dict[str, Any]) -> None:
+        self.at = next(i for i, row in enumerate(model["inputs"]) if row["is_queue"])
+        self.told: list[int] = []
+
+    def step(self, period: Any) -> dict[str, Any]:
+        self.told.append(int(period["inputs"]["credit_pkts"][self.at]))
+        return {"changes": [], "credits": [{"module": "b/in", "credit_pkts": 32}]}
+
+
+def test_a_period_tells_the_credits_of_queues(pipeline: Path) -> None:
+    sim = Simulation(pipeline)
+    sim.move({"b": "w1"})
+    controller = Credits(sim.model)
+    result = sim.run("50ms", controller=controller)
+    assert not result.faults
+    assert controller.told[:3] == [64, 32, 32]
