@@ -192,14 +192,18 @@ void mark_worth(const ProgramModule& module, Stair& stair);
   if (!task.is_saturated) return module.share * task.rate_pkts_per_ns;
   return task_pkt_ns > 0 ? module.share / task_pkt_ns : 0;
 }
-// Time that a packet waits for the trigger, times fill_share; 0 while bypassed.
+// Time that a packet waits for the trigger, times fill_share; 0 while bypassed. What is left of a
+// batch that was cut waits for the next one to arrive, however few packets are missing.
 [[nodiscard]] inline double fill_ns(const Program& program, const ProgramModule& module,
                                     double trigger_pkts, double rate_pkts_per_ns) {
   if (!is_holding(module, trigger_pkts) || rate_pkts_per_ns <= 0) return 0;
-  const double sure_pkts = module.sure_pkts > 0 ? module.sure_pkts : module.arriving_pkts;
-  return program.fill_share * (trigger_pkts - sure_pkts) / rate_pkts_per_ns;
+  const double more_pkts = module.sure_pkts > 0
+                               ? std::max(trigger_pkts - module.sure_pkts, module.arriving_pkts)
+                               : trigger_pkts - module.arriving_pkts;
+  return program.fill_share * more_pkts / rate_pkts_per_ns;
 }
-// Fill time of the smallest trigger that holds: bypassing saves at least this much delay.
+// Fill time of holding at all, in a line with that of larger triggers: bypassing saves at least this
+// much delay.
 [[nodiscard]] inline double min_fill_ns(const Program& program, const ProgramModule& module,
                                         double rate_pkts_per_ns) {
   if (module.sure_pkts <= 0 || rate_pkts_per_ns <= 0) return 0;

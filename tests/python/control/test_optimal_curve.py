@@ -78,7 +78,7 @@ def test_optimal_never_stays_below_null(seed: int, factor: float) -> None:
     ("seed", "factor"),
     [
         (1, 1.35), (51, 1.5), (1, 1.8), (125, 3.0), (125, 4.0), (51, 2.2), (1, 2.0),
-        (215, 2.2), (213, 2.2),
+        (215, 2.2), (213, 2.2), (125, 1.3), (217, 1.6),
     ],
 )  # fmt: skip
 def test_optimal_carries_what_others_carry_within_the_slos(seed: int, factor: float) -> None:
