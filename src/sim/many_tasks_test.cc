@@ -145,6 +145,11 @@ TEST(ManyTasks, CreditsOutOfRangeChangeNothing) {
   decision.credits = {{sim.graph().at("q"), 2000}};
   EXPECT_THROW(sim.apply(decision), ConfigError);
   EXPECT_EQ(sim.graph().queues.front()->credit_pkts(), 1024U);
+  Spec spec = two_tasks(0);
+  spec.pipeline.modules[2].params = {{"size_pkts", Value(1024)}, {"backpressure", Value(true)}};
+  Simulation held_back(spec);
+  decision.credits = {{held_back.graph().at("q"), 31}};
+  EXPECT_THROW(held_back.apply(decision), ConfigError) << "a batch would never have room";
 }
 
 Steady controlled(const std::string& name, Spec spec) {

@@ -160,6 +160,7 @@ class Queue {
     return static_cast<uint32_t>(rings_.size() - 1);
   }
   [[nodiscard]] uint32_t size_pkts() const { return size_pkts_; }
+  [[nodiscard]] bool holds_back() const { return holds_back_; }
   [[nodiscard]] uint32_t credit_pkts() const { return credit_pkts_; }
   void set_credit(uint32_t credit_pkts) {
     credit_pkts_ = credit_pkts;

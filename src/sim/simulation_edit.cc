@@ -39,11 +39,13 @@ void Simulation::check_credits(const std::vector<exec::CreditChange>& credits) c
       throw ConfigError("module " + std::to_string(change.module) + " is no queue", "decision",
                         "credits are of queues between tasks");
     }
-    if (change.credit_pkts >= 1 && change.credit_pkts <= queue->size_pkts()) continue;
+    // A batch that has no room would hold back the producers for ever.
+    const uint32_t least_pkts = queue->holds_back() ? graph_->model.batch_limit_pkts : 1;
+    if (change.credit_pkts >= least_pkts && change.credit_pkts <= queue->size_pkts()) continue;
     throw ConfigError(
         "a credit of " + std::to_string(change.credit_pkts) + " packets is out of range",
         graph_->modules[change.module]->name,
-        "1 to size_pkts, " + std::to_string(queue->size_pkts()));
+        std::to_string(least_pkts) + " to size_pkts, " + std::to_string(queue->size_pkts()));
   }
 }
 

@@ -159,15 +159,18 @@ def _plain_change(change: Any, model: Mapping[str, Any], names: Sequence[str]) -
 
 
 def _plain_credit(change: Any, model: Mapping[str, Any], names: Sequence[str]) -> dict[str, int]:
-    """How many packets each feeder of a queue may have waiting in it."""
+    """How many packets each feeder of a queue may have waiting in it. A batch without room would
+    hold back its feeders for ever."""
     if not isinstance(change, Mapping) or set(change) != {"module", "credit_pkts"}:
         raise Nonsense(f"a credit is {_told(change)}, expected {{module, credit_pkts}}")
     number = _module_number(change["module"], names)
-    queues = {row["module"]: row["size_pkts"] for row in model["inputs"] if row["is_queue"]}
+    queues = {row["module"]: row for row in model["inputs"] if row["is_queue"]}
     if number not in queues:
         raise Nonsense(f"'{names[number]}' is no queue between tasks: it has no credit")
     what = f"the credit of '{names[number]}'"
-    credit_pkts = _whole(change["credit_pkts"], what, queues[number], least=1)
+    queue = queues[number]
+    least = model["batch_limit_pkts"] if queue["holds_back"] else 1
+    credit_pkts = _whole(change["credit_pkts"], what, queue["size_pkts"], least=least)
     return {"module": number, "credit_pkts": credit_pkts}
 
 

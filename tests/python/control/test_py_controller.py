@@ -23,12 +23,14 @@ MODEL: dict[str, Any] = {
         {"name": "in", "has_buffer": False},
         {"name": "acl_0", "has_buffer": True},
         {"name": "acl_1", "has_buffer": True},
+        {"name": "held_back", "has_buffer": True},
     ],
     "flows": [],
     "tasks": [{"worker": 0}],
     "inputs": [
         {"module": 0, "is_queue": False, "size_pkts": 0},
-        {"module": 2, "is_queue": True, "size_pkts": 8192},
+        {"module": 2, "is_queue": True, "size_pkts": 8192, "holds_back": False},
+        {"module": 3, "is_queue": True, "size_pkts": 512, "holds_back": True},
     ],
 }
 
@@ -81,7 +83,7 @@ def test_forms_of_a_decision() -> None:
         ({"acl_0": "many"}, "the trigger of 'acl_0' is 'many', expected a whole number"),
         ({"changes": 3}, "changes is 3, expected a list"),
         ({"changes": [3]}, "a change is 3, expected {module, trigger_pkts}"),
-        ({"changes": [{"module": 9, "trigger_pkts": 1}]}, "the number of a module is 9, expected 0 to 2"),
+        ({"changes": [{"module": 9, "trigger_pkts": 1}]}, "the number of a module is 9, expected 0 to 3"),
         ({"changes": [{"module": 1}]}, "the change of 'acl_0' has no trigger_pkts"),
         ({"changes": [{"module": 1, "trigger_pkts": 1}, {"module": "acl_0", "trigger_pkts": 2}]}, "'acl_0' is changed twice in one decision"),
         ({"changes": [], "chnges": []}, "a decision has no 'chnges'"),
@@ -91,6 +93,7 @@ def test_forms_of_a_decision() -> None:
         ({"changes": [], "credits": [{"module": "acl_0", "credit_pkts": 9}]}, "'acl_0' is no queue between tasks: it has no credit"),
         ({"changes": [], "credits": [{"module": "acl_1", "credit_pkts": 9999}]}, "the credit of 'acl_1' is 9999, expected 1 to 8192"),
         ({"changes": [], "credits": [{"module": "acl_1", "credit_pkts": 0}]}, "the credit of 'acl_1' is 0, expected 1 to 8192"),
+        ({"changes": [], "credits": [{"module": "held_back", "credit_pkts": 31}]}, "the credit of 'held_back' is 31, expected 32 to 512"),
         ({"changes": [], "credits": [{"module": "acl_1", "credit_pkts": 3}, {"module": 2, "credit_pkts": 4}]}, "'acl_1' is changed twice in one decision"),
         ({"changes": [], "polls": 3}, "polls is 3, expected a list"),
         ({"changes": [], "polls": [{"task": 0}]}, "a poll is {'task': 0}, expected {task, poll_pkts}"),
@@ -247,11 +250,11 @@ def test_a_name_may_follow_the_file(tmp_path: Path) -> None:
     path.write_text(
         "class A:\n    def step(self, period):\n        return {'acl_0': 1}\n"
         "class B:\n    def __init__(self, model):\n        self.model = model\n"
-        "    def step(self, period):\n        return {'acl_1': len(self.model['modules'])}\n"
+        "    def step(self, period):\n        return {'acl_1': len(self.model['tasks'])}\n"
         "class C: pass\n"
     )
     assert load_controller(f"{path}:A", MODEL).step({}) == {"acl_0": 1}
-    assert load_controller(f"{path}:B", MODEL).step({}) == {"acl_1": 3}
+    assert load_controller(f"{path}:B", MODEL).step({}) == {"acl_1": 1}
     for word, told in (
         (str(path), "two.py:A or"), (f"{path}:AA", "did you mean 'A'"), (f"{path}:C", "no step()"),
         (f"{path}x:A", "no such file"),
