@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,20 +39,26 @@ sys.path.insert(0, str(ROOT / "python"))
 from batchplane.base.units import short_duration, short_rate
 from batchplane.daemon.client import Client
 from batchplane.demo.demos import INTERNET, home_hosts
-from batchplane.demo.netns import Hosts, missing_for_hosts
+from batchplane.demo.netns import CommandFailed, Hosts, missing_for_hosts
 from batchplane.demo.stage import Gateway, started
 
 FIXED = ("fixed(0)", "fixed(4)", "fixed(32)")
 SETTLE_S = 1.0
 LOOK_S = 1.0
+PING_S = 0.005
+LOOK_AGAIN_S = 0.05
 Json = dict[str, Any]
 
 
 def routed_hosts() -> Hosts:
     """`home` and `internet` on both sides of pipelines/router.yaml."""
     hosts = Hosts()
-    hosts.add_host("home", "lan0", "10.0.1.2/24", "10.0.1.1")
-    hosts.add_host("internet", "wan0", "10.0.2.2/24", "10.0.2.1")
+    try:
+        hosts.add_host("home", "lan0", "10.0.1.2/24", "10.0.1.1")
+        hosts.add_host("internet", "wan0", "10.0.2.2/24", "10.0.2.1")
+    except BaseException:
+        hosts.close()
+        raise
     return hosts
 
 
@@ -87,13 +93,13 @@ def cores_without(core: int) -> str:
     return ",".join(map(str, others))
 
 
-def moves(control: Json, since_ns: int) -> int:
-    """Decisions since then that changed a trigger."""
-    return sum(
-        any(change["from_pkts"] != change["to_pkts"] for change in decision["changes"])
-        for decision in control["decisions"]
-        if decision["now_ns"] > since_ns
-    )
+def moves(decisions: Iterable[Json]) -> set[int]:
+    """When decisions changed a trigger."""
+    return {
+        int(decision["now_ns"])
+        for decision in decisions
+        if any(change["from_pkts"] != change["to_pkts"] for change in decision["changes"])
+    }
 
 
 class Bed:
@@ -101,6 +107,20 @@ class Bed:
 
     def __init__(self, case: Case, hosts: Hosts, gateway: Gateway, client: Client) -> None:
         self._case, self._hosts, self._gateway, self._client = case, hosts, gateway, client
+        core = client.show("runtime")["workers"][0]["core"]
+        self._elsewhere = ("taskset", "-c", cores_without(core))
+
+    def load(self) -> None:
+        """Lets iperf3 send until the end."""
+        self._hosts.hosts["internet"].start(*self._elsewhere, "iperf3", "-s")
+        words = (*self._elsewhere, "iperf3", "-c", self._case.server, *self._case.words)
+        for _ in range(20):  # until the server listens
+            sender = self._hosts.hosts["home"].start(*words)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                sender.wait(0.5)
+            if sender.poll() is None:
+                return
+        raise CommandFailed(f"{' '.join(words)}: it ends at once")
 
     def use(self, controller: str, slo_ns: float) -> None:
         """Changes both and lets the controller settle."""
@@ -113,29 +133,41 @@ class Bed:
         slo = violations.words_of_slo(slo_ns)
         self._gateway.say("set", slo, "--name", self._case.pipeline)  # resets the counters
         first = self._client.show("runtime")
-        count = str(round(seconds / 0.005))
-        words = ("ping", "-n", "-i", "0.005", "-c", count, "-w", str(round(2 * seconds) + 1))
-        told = self._hosts.hosts["home"].run(*words, self._case.server, is_good=False)
+        told, moved = self._ping(seconds)
         last, rows = self._client.show("runtime"), self._client.show("slo")
         control = self._client.show("control")
         flow = violations.worst(violations.counted(rows))
         sent = last["balance"]["sent_pkts"] - first["balance"]["sent_pkts"]
         ran_s = (last["now_ns"] - first["now_ns"]) / 1e9
-        rate_pps = sent / ran_s
         trips_us = round_trips_us(told)
         counted = [row["counted"]["p95_ns"] for row in rows if row.get("counted")]
         return {
-            "rate_pps": rate_pps,
+            "rate_pps": sent / ran_s,
             "violated": flow["violated"] - flow["stalled"],
             "stalled": flow["stalled"],
             "periods": flow["periods"] - flow["stalled"],
-            "p95_ns": max(p95_ns for p95_ns in counted if p95_ns),  # of flows that had packets
-            "moves_per_s": moves(control, first["now_ns"]) / ran_s,
+            "p95_ns": max((p95_ns for p95_ns in counted if p95_ns), default=0.0),
+            "moves_per_s": sum(now_ns > first["now_ns"] for now_ns in moved) / ran_s,
             # Of the highest rate that part that comes.
-            "predicted_ratio": control["predicted_pps"] * control["predicted_load"] / rate_pps,
-            "ping_p95_us": statistics.quantiles(trips_us, n=20)[-1] if len(trips_us) > 1 else 0,
-            "answered_ratio": len(trips_us) / round(seconds / 0.005),
+            "predicted_ratio": control["predicted_pps"]
+            * control["predicted_load"]
+            / max(sent / ran_s, 1),
+            "ping_p95_us": statistics.quantiles(trips_us, n=20)[-1] if len(trips_us) > 1 else 0.0,
+            "answered_ratio": len(trips_us) / round(seconds / PING_S),
         }
+
+    def _ping(self, seconds: float) -> tuple[str, set[int]]:
+        """Pings for some time; what ping told, and when triggers moved meanwhile."""
+        words = [*self._elsewhere, "ping", "-n", "-i", str(PING_S)]
+        words += ["-c", str(round(seconds / PING_S)), "-w", str(round(2 * seconds) + 1)]
+        with tempfile.TemporaryFile("w+") as out:
+            ping = self._hosts.hosts["home"].start(*words, self._case.server, stdout=out)
+            moved: set[int] = set()
+            while ping.poll() is None:  # only the last few decisions are kept
+                moved |= moves(self._client.show("control")["decisions"])
+                time.sleep(LOOK_AGAIN_S)
+            out.seek(0)
+            return out.read(), moved
 
     def p95_ns(self, controller: str) -> float:
         """The p95 of a controller: delays are counted in parts of the SLO, exact only near it."""
@@ -149,23 +181,16 @@ class Bed:
 @contextlib.contextmanager
 def loaded(case: Case) -> Iterator[Bed]:
     """The case's router with iperf3 running through it."""
-    hosts = case.make_hosts()
     with terminable(), contextlib.ExitStack() as stack:
+        hosts = case.make_hosts()
         stack.callback(hosts.close)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bpr")))
         words = (case.pipeline, "--controller", "optimal")
         gateway = stack.enter_context(started(hosts.router, folder, *words))
         client = stack.enter_context(Client(folder / f"{case.pipeline}.sock", timeout_s=20))
-        elsewhere = ("taskset", "-c", cores_without(client.show("runtime")["workers"][0]["core"]))
-        hosts.hosts["internet"].start(*elsewhere, "iperf3", "-s")
-        sending = ("iperf3", "-c", case.server, *case.words)
-        for _ in range(20):  # until the server listens
-            load = hosts.hosts["home"].start(*elsewhere, *sending)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                load.wait(0.5)
-            if load.poll() is None:
-                break
-        yield Bed(case, hosts, gateway, client)
+        bed = Bed(case, hosts, gateway, client)
+        bed.load()
+        yield bed
 
 
 def summed(rows: Sequence[Json]) -> Json:
@@ -229,7 +254,10 @@ def main() -> int:
         f"{'case':18} {'SLO':>9} {'controller':10} {'rate':>10} {'p95':>9} {'violated':>9} "
         f"{'held up':>8} {'moved':>6} {'predicted':>9} {'ping p95':>10} {'answered':>8}"
     )
-    write_rows(options.out, [row for case in cases for row in measure(case, options)])
+    rows: list[Json] = []
+    for case in cases:
+        rows += measure(case, options)
+        write_rows(options.out, rows)
     return 0
 
 

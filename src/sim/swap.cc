@@ -128,6 +128,7 @@ void Swap::carry_inputs() {
       input.batches = old->second->batches;
       input.pkts = old->second->pkts;
       input.drops = old->second->drops;
+      input.cost = old->second->cost;
     }
     const auto old = old_tasks.find(to_.modules[task->modules.front()]->name);
     if (old == old_tasks.end() || std::exchange(is_told[old->second], true)) continue;

@@ -28,7 +28,9 @@ void check_trigger(GraphCheck& graph, uint32_t m) {
 void check_poll(GraphCheck& graph, uint32_t m) {
   const ModuleSpec& module = graph.spec.modules[m];
   const uint32_t batch_pkts = graph.spec.engine.batch_pkts;
-  const std::string key = "modules." + module.name + ".poll_pkts";
+  const std::string key = "modules." +
+                          (module.leads_to.empty() ? module.name : module.leads_to + ".in_queue") +
+                          ".poll_pkts";
   if (module.poll_pkts == 0) return;
   if (graph.kinds[m] != nullptr && !graph.kinds[m]->begins_task()) {
     graph.mistakes.add(key, "a " + module.kind + " is not polled",

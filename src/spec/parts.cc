@@ -30,11 +30,12 @@ ModuleSpec new_queue(const PipelineSpec& spec, const ModuleSpec& module) {
   // such tasks could wait for each other.
   const bool holds_back = !spec.has_weighted_fair();
   queue.params = {{"size_pkts", in_queue_pkts(spec)}, {"backpressure", holds_back}};
-  if (!module.in_queue.is_dict()) {
+  const Dict given = module.in_queue.is_dict() ? module.in_queue.as_dict() : Dict{};
+  // Whoever describes the ring without a credit means all of it.
+  if (given.empty() || (given.size() == 1 && given.contains(kPollKey))) {
     queue.params["credit_pkts"] = kCreditBatches * spec.engine.batch_pkts;
-    return queue;
   }
-  for (const auto& [key, value] : module.in_queue.as_dict()) {
+  for (const auto& [key, value] : given) {
     if (key == kPollKey && value.is_int()) {
       queue.poll_pkts = static_cast<uint32_t>(value.as_int());
     } else {
@@ -259,12 +260,11 @@ void note_in_queues(PipelineSpec& spec) {
     const auto poll_pkts = [&](const ModuleSpec& of) {
       return of.poll_pkts == 0 ? spec.engine.batch_pkts : of.poll_pkts;
     };
-    const bool has_own_polls = poll_pkts(queue) != poll_pkts(anew);
-    if (!has_own_polls && credit_of(queue) == credit_of(anew)) continue;
     Dict noted = part->in_queue.is_dict() ? part->in_queue.as_dict() : Dict{};
-    noted["credit_pkts"] = credit_of(queue);
-    if (has_own_polls) noted[kPollKey] = poll_pkts(queue);
-    part->in_queue = std::move(noted);
+    const size_t n_given = noted.size();
+    if (credit_of(queue) != credit_of(anew)) noted["credit_pkts"] = credit_of(queue);
+    if (poll_pkts(queue) != poll_pkts(anew)) noted[kPollKey] = poll_pkts(queue);
+    if (n_given != 0 || !noted.empty()) part->in_queue = std::move(noted);
   }
 }
 

@@ -39,7 +39,7 @@ struct PartMove {
 // Whether both have the same modules on the same workers, connected in the same way.
 [[nodiscard]] bool has_same_layout(const PipelineSpec& a, const PipelineSpec& b);
 
-// Writes down as `in_queue` what was set live on the queues before parts.
+// Writes down as `in_queue` what was set live on the queues before parts, by whom does not matter.
 void note_in_queues(PipelineSpec& spec);
 
 // The pipeline without parts, as it was written. Call after without_doors().

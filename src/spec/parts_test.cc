@@ -95,6 +95,15 @@ TEST(Parts, AreTakenAwayAgain) {
   EXPECT_EQ(back.flows[0].path, spec.flows[0].path);
 }
 
+TEST(Parts, ALimitOfPollsLeavesTheCreditAsItIs) {
+  PipelineSpec spec = forked();
+  at(spec, "a").worker = "w1";
+  at(spec, "a").in_queue = Dict{{"poll_pkts", 8}};
+  add_parts(spec, kinds());
+  EXPECT_EQ(at(spec, "a/in").poll_pkts, 8U);
+  EXPECT_EQ(at(spec, "a/in").params.at("credit_pkts").as_int(), 64);
+}
+
 // As `save` does: what was set live is there again when the pipeline is.
 TEST(Parts, WhatIsSetOnTheirQueuesIsWrittenDown) {
   PipelineSpec spec = forked();
@@ -121,7 +130,7 @@ TEST(Parts, WhatIsSetOnTheirQueuesIsWrittenDown) {
   EXPECT_EQ(credit_pkts(next, "a/in"), 40);
   EXPECT_EQ(at(next, "a/in").params.at("size_pkts").as_int(), 256);
   EXPECT_EQ(at(next, "a/in").poll_pkts, 0U);
-  EXPECT_EQ(credit_pkts(next, "b/in"), 128) << "as many as it holds";
+  EXPECT_FALSE(at(next, "b/in").params.contains("credit_pkts")) << "as many as it holds";
   EXPECT_EQ(at(next, "b/in").poll_pkts, 3U);
   EXPECT_FALSE(at(next, "b/in").params.contains("poll_pkts"));
   EXPECT_TRUE(at(next, "bad").in_queue.is_null());

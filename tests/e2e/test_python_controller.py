@@ -158,7 +158,7 @@ def test_credits_are_decided_too(batchplane: Commands, folder: Path) -> None:
     assert credit_pkts() == 512
     with deciding(batchplane, written(folder, "credits.py", CREDITS)):
         wait_until(lambda: credit_pkts() == 64, "the second credit is given")
-        assert "credits[0].credit_pkts: this is no whole number in range" in messages(batchplane)
+        assert "the credit of 'q' is 8, expected 32 to 512" in messages(batchplane)
         decided = [row for one in control_of(batchplane)["decisions"] for row in one["credits"]]
         assert [(row["from_pkts"], row["to_pkts"]) for row in decided] == [(512, 128), (128, 64)]
         told = batchplane.good("show", "control")

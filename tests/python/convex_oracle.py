@@ -77,8 +77,10 @@ def model(program: Program, batches: list[float], held: set[int]) -> dict[str, l
             task = program["tasks"][module["task"]]
             rate = 1 / pkt_ns[module["task"]] if task["is_saturated"] else task["rate_pkts_per_ns"]
             if v in held:
-                sure = module.get("sure_pkts", 0) or module["arriving_pkts"]
-                fill_ns = program["fill_share"] * (batches[v] - sure) / (module["share"] * rate)
+                # A cut batch waits for the next one, however few packets are missing.
+                arriving, sure = module["arriving_pkts"], module.get("sure_pkts", 0)
+                more = max(batches[v] - sure, arriving) if sure else batches[v] - arriving
+                fill_ns = program["fill_share"] * more / (module["share"] * rate)
                 fills.append((fill_ns, batches[v]))
             waiting_ns += module["cost_per_batch_ns"] + module["cost_per_pkt_ns"] * batches[v]
         is_mixed = program.get("mixes_fills", False) and all(

@@ -93,7 +93,7 @@ Value ControlLoop::decide(uint64_t client, const Value& args) {
   }
 }
 
-// All of it has been checked against the model, so the engine refuses none.
+// All of it has been checked against the model, so the engine refuses nothing.
 Value ControlLoop::put_into_force(const exec::Decision& decision) {
   const std::vector<exec::BufferChange>& changes = decision.changes;
   engine_.change_buffers(changes);
@@ -105,6 +105,15 @@ Value ControlLoop::put_into_force(const exec::Decision& decision) {
     if (change.age_limit_ns != exec::kKeepAge) own_ages_.insert(change.module);
   }
   log_.note_decision(period_.now_ns, model_, period_, decision);
+  // The next decision may come before the next period.
+  for (const exec::CreditChange& change : decision.credits) {
+    const auto input = std::ranges::find(model_.inputs, change.module, &exec::ControlInput::module);
+    period_.inputs[static_cast<size_t>(input - model_.inputs.begin())].credit_pkts =
+        change.credit_pkts;
+  }
+  for (const exec::PollChange& change : decision.polls) {
+    period_.tasks[change.task].poll_pkts = change.poll_pkts;
+  }
   decision_.changes.insert(decision_.changes.end(), changes.begin(), changes.end());
   return Dict{{"changes", changes.size()}};
 }

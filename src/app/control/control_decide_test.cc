@@ -232,9 +232,11 @@ TEST(ControlDecide, CreditsAndPollsAreAmongTheLastDecisions) {
   for (int i = 0; i < 3; ++i) {
     rig.periods(1);
     const auto number = std::to_string(rig.control.hand_period(kMe, 0)["number"].as_int());
-    rig.decide(R"({"number":)" + number +
-               R"(,"changes":[],"credits":[{"module":"q","credit_pkts":64}],)" +
-               R"("polls":[{"task":0,"poll_pkts":4}]})");
+    const std::string decision = R"({"number":)" + number +
+                                 R"(,"changes":[],"credits":[{"module":"q","credit_pkts":64}],)" +
+                                 R"("polls":[{"task":0,"poll_pkts":4}]})";
+    rig.decide(decision);
+    rig.decide(decision);  // within the same period
   }
   const List decisions = rig.control.show_control()["decisions"].as_list();
   ASSERT_EQ(decisions.size(), 1U) << "the others repeat it";

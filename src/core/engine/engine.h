@@ -194,7 +194,11 @@ class Engine {
   // Counts of replaced graphs that no module of the present graph continues.
   uint64_t retired_in_pkts_ = 0;
   uint64_t retired_sent_pkts_ = 0;
-  std::map<std::string, exec::NodeTotals> retired_inputs_;
+  struct RetiredInput {
+    exec::NodeTotals totals;
+    CostSamples cost;
+  };
+  std::map<std::string, RetiredInput> retired_inputs_;
   uint64_t retired_dropped_pkts_ = 0;
   std::map<std::pair<std::string, uint32_t>, uint64_t> retired_drops_;  // (module, reason)
 };

@@ -179,9 +179,10 @@ void Engine::retire(Graph& old_graph, Graph& next) {
     if (task == nullptr) continue;
     for (const TaskInput& input : task->inputs) {
       if (input.counts_as_in) retired_in_pkts_ += input.pkts;
-      exec::NodeTotals& before = retired_inputs_[input.module->name()];
-      before.batches += input.batches;
-      before.pkts += input.pkts;
+      RetiredInput& before = retired_inputs_[input.module->name()];
+      before.totals.batches += input.batches;
+      before.totals.pkts += input.pkts;
+      before.cost += input.cost;
       for (size_t r = 0; r < input.drops.size(); ++r) {
         retired_drops_[{input.module->name(), static_cast<uint32_t>(r)}] += input.drops[r];
       }

@@ -50,18 +50,19 @@ void Engine::capture(Worker& worker, Snapshot& out) {
       const uint32_t i = graph_->index.find(input.module->name())->second;
       hand_overs_[i].taken_pkts = input.module->taken_pkts();
       const auto before = retired_inputs_.find(input.module->name());
-      const exec::NodeTotals earlier =
-          before == retired_inputs_.end() ? exec::NodeTotals{} : before->second;
+      const RetiredInput earlier =
+          before == retired_inputs_.end() ? RetiredInput{} : before->second;
       out.inputs[at].poll_pkts = task->poll_pkts;
       exec::InputCounts& demand = out.inputs[at++].counts;
-      demand.taken_pkts = earlier.pkts + input.pkts;
+      demand.taken_pkts = earlier.totals.pkts + input.pkts;
       demand.ring = input.module->ring_counts();
       ModuleSnapshot& module = out.modules[i];
       for (size_t r = 0; r < input.drops.size(); ++r) module.drops[r] += input.drops[r];
       if (input.is_queue) continue;
-      module.batches = earlier.batches + input.batches;
-      module.pkts = earlier.pkts + input.pkts;
-      module.cost = input.cost;
+      module.batches = earlier.totals.batches + input.batches;
+      module.pkts = earlier.totals.pkts + input.pkts;
+      module.cost = earlier.cost;
+      module.cost += input.cost;
       exec::capture_unit(executor, exec::UnitSchedule::kInput, module.unit);
     }
     for (uint32_t rank = 0; rank + 1 < task->nodes.size(); ++rank) {

@@ -79,20 +79,28 @@ bool Load::count_inputs(const Snapshot& snapshot, const ProgramView& view, doubl
   return is_waiting;
 }
 
-// What each polled packet costs outside all segments, whatever the size of the run. Notes which module costs
-// most of it.
+// What packets cost outside all segments in a run of the task's worker, in proportion to their number. Notes
+// which module of the task costs most there.
 double Load::look_outside(const Snapshot& snapshot, uint32_t t) {
-  const double in_pkts = std::max(1.0, static_cast<double>(snapshot.tasks[t].in_pkts));
   double sum_ns = 0;
+  double n_runs = 0;
+  for (uint32_t other = 0; other < model_.tasks.size(); ++other) {
+    if (model_.tasks[other].worker != model_.tasks[t].worker) continue;
+    n_runs += static_cast<double>(snapshot.tasks[other].runs);
+    for (const uint32_t m : outside_[other]) {
+      const exec::ModulePeriod& module = snapshot.modules[m];
+      sum_ns += static_cast<double>(module.pkts) * cost_line(module).cost_per_pkt_ns;
+    }
+  }
+  const double in_pkts = std::max(1.0, static_cast<double>(snapshot.tasks[t].in_pkts));
   heaviest_[t] = {};
   for (const uint32_t m : outside_[t]) {
     const exec::ModulePeriod& module = snapshot.modules[m];
-    const auto pkts = static_cast<double>(module.pkts);
-    sum_ns += pkts * cost_line(module).cost_per_pkt_ns;
-    const double work_ns = cost_line(module).work_ns(static_cast<double>(module.batches), pkts);
+    const double work_ns = cost_line(module).work_ns(static_cast<double>(module.batches),
+                                                     static_cast<double>(module.pkts));
     if (work_ns > heaviest_[t].pkt_ns * in_pkts) heaviest_[t] = {m, work_ns / in_pkts};
   }
-  return sum_ns / in_pkts;
+  return sum_ns / std::max(1.0, n_runs);
 }
 
 // The packets of a run share what it costs once. Until a full run has been seen, that is what laws do
@@ -104,7 +112,9 @@ void Load::compare_with_full_runs(const Snapshot& snapshot, const ProgramView& v
     if (view.is_input_full(snapshot, t)) {
       full_ns_[t].follow(now_ns, static_cast<double>(snapshot.tasks[t].runs));
     }
-    const double shared_ns = std::max(0.0, now_ns - look_outside(snapshot, t));
+    // A run's costs are those of its worker's runs, on average (`ProgramView::update_task`).
+    const double by_pkts_ns = look_outside(snapshot, t);
+    const double shared_ns = std::max(0.0, task.other_run_ns - by_pkts_ns) / task.run_pkts;
     const double full_ns = full_ns_[t].is_known
                                ? full_ns_[t].value
                                : now_ns - shared_ns * (1 - task.run_pkts / poll_limits_pkts_[t]);

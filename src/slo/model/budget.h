@@ -202,7 +202,7 @@ void mark_worth(const ProgramModule& module, Stair& stair);
                                : trigger_pkts - module.arriving_pkts;
   return program.fill_share * more_pkts / rate_pkts_per_ns;
 }
-// Fill time of holding at all, in a line with that of larger triggers: bypassing saves at least this
+// Fill time of holding at all, by the line that larger triggers are on: bypassing saves at least this
 // much delay.
 [[nodiscard]] inline double min_fill_ns(const Program& program, const ProgramModule& module,
                                         double rate_pkts_per_ns) {

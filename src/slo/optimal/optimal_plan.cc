@@ -119,7 +119,7 @@ double Optimal::best_rate() {
   return 1 / std::max(1e-9, bottleneck_ns(joint_, trial_));
 }
 
-// Starts from the last solution.
+// Starts from the last solution of this search.
 void Optimal::solve_with(Search& search, double rate_pkts_per_ns) {
   Program& program = view_.program();
   double rate = rate_pkts_per_ns;

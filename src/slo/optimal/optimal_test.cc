@@ -150,6 +150,19 @@ TEST(Optimal, KeepsTheSloBetweenPeriods) {
   for (const double worst_ns : few.worst_ns) EXPECT_LT(worst_ns, 60e3);
 }
 
+// No buffer stands before what takes most of the time there: an input, or a module that all packets pass.
+TEST(Optimal, NamesWhatTakesTheTimeBeforeItsBuffers) {
+  std::vector<RingPlantLeaf> leaves = gateways(16, 100e3);
+  leaves[0].slo_ns = 60e3;
+  RingPlant plant(leaves, 0, 6);
+  plant.front_pkt_ns = 2000;
+  const auto optimal = make_controller("optimal", plant.model, {});
+  const exec::FlowVerdict verdict = control(plant, *optimal, 8).decision.flows[0];
+  EXPECT_EQ(verdict.state, exec::FlowState::kInfeasible);
+  EXPECT_NE(verdict.hint.find("move " + plant.model.modules[1].name), std::string::npos)
+      << verdict.hint;
+}
+
 TEST(Optimal, SaysWhatCannotBeMetAndWhy) {
   std::vector<RingPlantLeaf> leaves = gateways(16, 100e3);
   leaves[0].slo_ns = 200;   // below the cost of one packet

@@ -181,7 +181,10 @@ def test_both_write_the_same_model(is_saturated: bool) -> None:
         program["mixes_fills"] = rng.choice([False, True])
         for task in program["tasks"]:
             task["spread_scale"] = rng.choice([1.0, 0.5, 3.0])
-        triggers = [float(rng.choice([0, 5, 6, 8])) for _ in program["modules"]]
+        triggers = [
+            float(rng.choice([0, math.ceil(module["arriving_pkts"]), 5, 6, 8]))
+            for module in program["modules"]
+        ]
         held = {v for v, q in enumerate(triggers) if q > 0}
         batches = [
             q or m["arriving_pkts"] for q, m in zip(triggers, program["modules"], strict=True)

@@ -338,7 +338,7 @@ def test_moves_are_decisions_that_change_a_trigger() -> None:
         }
 
     told = [decision(5, (0, 8)), decision(20, (8, 8), (0, 4)), decision(30, (4, 4))]
-    assert real_ports.moves({"decisions": told}, since_ns=10) == 1
+    assert real_ports.moves(told) == {5, 20}
 
 
 def test_turns_on_real_ports_add_up() -> None:
