@@ -5,6 +5,7 @@
 // Modules, flows and tasks are indices into ControlModel, which is valid as long as the graph.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -144,11 +145,17 @@ struct TaskPeriod {
   uint64_t idle_ns = 0;
   uint64_t run_p99_ns = 0;  // p99 of the time from one poll to the next, busy loops only
   uint64_t run_max_ns = 0;
-  uint64_t gaps = 0;    // gaps in the worker's time that its own work does not explain
-  uint64_t gap_ns = 0;  // included in the times above
+  uint64_t gaps = 0;         // gaps in the worker's time that its own work does not explain
+  uint64_t gap_ns = 0;       // included in the times above
+  uint64_t busy_gap_ns = 0;  // of these, in busy_ns
   uint64_t firings = 0;
   uint32_t worst_firings_per_run = 0;
   uint32_t poll_pkts = 0;  // most packets of a poll, at the end of the period; 0: not told
+
+  // Busy time less gaps, which triggers cannot change.
+  [[nodiscard]] double work_ns() const {
+    return static_cast<double>(busy_ns - std::min(busy_ns, busy_gap_ns));
+  }
 };
 
 struct PeriodSnapshot {

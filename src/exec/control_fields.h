@@ -37,6 +37,7 @@
   X(run_max_ns, uint64_t)            \
   X(gaps, uint64_t)                  \
   X(gap_ns, uint64_t)                \
+  X(busy_gap_ns, uint64_t)           \
   X(firings, uint64_t)               \
   X(worst_firings_per_run, uint32_t) \
   X(poll_pkts, uint32_t)

@@ -22,10 +22,11 @@ struct LoopGap {
 // Single writer: the worker. Times by regime add up to the time between first and last loop.
 struct WorkerStats {
   uint64_t loops = 0;
-  uint64_t busy_ns = 0;     // loops that ran a batch
-  uint64_t idle_ns = 0;     // loops that found no input
-  uint64_t control_ns = 0;  // commands
-  uint64_t gap_ns = 0;      // unexplained part of the above
+  uint64_t busy_ns = 0;      // loops that ran a batch
+  uint64_t idle_ns = 0;      // loops that found no input
+  uint64_t control_ns = 0;   // commands
+  uint64_t gap_ns = 0;       // unexplained part of the above
+  uint64_t busy_gap_ns = 0;  // of busy_ns
   uint64_t gaps = 0;
   uint64_t gap_max_ns = 0;
   std::array<LoopGap, 64> recent_gaps = {};

@@ -186,6 +186,7 @@ void Simulation::stall(uint32_t worker, uint64_t length_ns) {
   stalled.ctx.clock.ticks += length_ns << kTicksPerNsLog2;
   stalled.stats.gaps += 1;
   stalled.stats.gap_ns += length_ns;
+  stalled.gap_in_loop_ns += length_ns;
   stalled.stats.gap_max_ns = std::max(stalled.stats.gap_max_ns, length_ns);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // simulation_loop.cc - one loop of a worker: the engine's loop in virtual time.
 #include <algorithm>
+#include <utility>
 
 #include "sim/simulation.h"
 
@@ -108,6 +109,7 @@ void Simulation::take_stalls(Worker& worker) {
     worker.ctx.clock.ticks += length_ns << kTicksPerNsLog2;
     worker.stats.gaps += 1;
     worker.stats.gap_ns += length_ns;
+    worker.gap_in_loop_ns += length_ns;
     worker.stats.gap_max_ns = std::max(worker.stats.gap_max_ns, length_ns);
   }
 }
@@ -142,8 +144,10 @@ uint32_t Simulation::loop_once(Worker& worker) {
 void Simulation::note_loop(Worker& worker, uint64_t began_ns) {
   const uint64_t elapsed_ns = began_ns - worker.last_loop_ns;
   worker.last_loop_ns = began_ns;
+  const uint64_t gap_ns = std::exchange(worker.gap_in_loop_ns, 0);
   if (worker.was_busy) {
     worker.stats.busy_ns += elapsed_ns;
+    worker.stats.busy_gap_ns += gap_ns;
     worker.loop_times.note(elapsed_ns);
   } else {
     worker.stats.idle_ns += elapsed_ns;

@@ -170,6 +170,7 @@ exec::PeriodSnapshot Simulation::cumulative() const {
     made.runs = task->polls;
     made.idle_polls = worker.idle_polls;
     made.busy_ns = worker.stats.busy_ns;
+    made.busy_gap_ns = worker.stats.busy_gap_ns;
     made.idle_ns = worker.stats.idle_ns;
     made.worst_firings_per_run = task->executor->stats().worst_firings_per_run;
     made.poll_pkts = task->poll_pkts;
@@ -224,6 +225,7 @@ exec::PeriodSnapshot Simulation::period() {
     task.runs -= before.runs;
     task.idle_polls -= before.idle_polls;
     task.busy_ns -= before.busy_ns;
+    task.busy_gap_ns -= before.busy_gap_ns;
     task.idle_ns -= before.idle_ns;
     for (const uint32_t module : graph_->model.tasks[t].modules) {
       for (const exec::CauseCount& cause : period.modules[module].causes)

@@ -268,6 +268,9 @@ TEST(Simulation, StallsComeAtTheirRateAndLengths) {
   EXPECT_NEAR(static_cast<double>(stats.gaps), 4000, 4 * 64);  // Poisson: 4 standard deviations
   EXPECT_NEAR(static_cast<double>(stats.gap_ns) / static_cast<double>(stats.gaps), 20'000, 640);
   EXPECT_EQ(stats.gap_max_ns, 30'000U);
+  // It is busy for a tenth of its time.
+  EXPECT_GT(stats.busy_gap_ns, 0U);
+  EXPECT_LT(stats.busy_gap_ns, stats.gap_ns / 3);
 }
 
 TEST(Simulation, NoiseKeepsTheMeanCostAndHasItsDeviation) {

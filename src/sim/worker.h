@@ -53,6 +53,7 @@ struct Worker {
   uint64_t period_gap_ns = 0;
   uint64_t idle_polls = 0;
   uint64_t last_loop_ns = 0;
+  uint64_t gap_in_loop_ns = 0;  // since then
   bool was_busy = false;
   StepCount idle_steps;
   uint64_t idle_loops = 0;  // that are not booked yet

@@ -222,6 +222,7 @@ class Meter:
             "run_max_ns": runs_ns[-1] if runs_ns else 0,
             "gaps": task.gaps,
             "gap_ns": min(task.gap_ns, task.busy_ns),
+            "busy_gap_ns": min(task.gap_ns, task.busy_ns),
             "firings": task.firings,
         }
 

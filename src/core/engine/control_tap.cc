@@ -121,6 +121,7 @@ void ControlTap::copy_task(const TaskTap& tap, const Worker& worker, exec::TaskP
   }
   out.idle_polls = worker.idle_loops();
   out.busy_ns = worker.stats().busy_ns;
+  out.busy_gap_ns = worker.stats().busy_gap_ns;
   out.idle_ns = worker.stats().idle_ns;
   out.poll_pkts = tap.task->poll_pkts;
   out.worst_firings_per_run = executor.stats().worst_firings_per_run;
@@ -166,6 +167,7 @@ exec::PeriodSnapshot& ControlTap::close() {
     task.runs -= before.runs;
     task.idle_polls -= before.idle_polls;
     task.busy_ns -= before.busy_ns;
+    task.busy_gap_ns -= before.busy_gap_ns;
     task.idle_ns -= before.idle_ns;
     task.firings = 0;
     for (const uint32_t m : tasks_[t].modules) {

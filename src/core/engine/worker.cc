@@ -178,6 +178,7 @@ uint32_t Worker::loop_once() {
   hosted_ns_ = 0;
   if (previous_polled_ != 0) {
     stats_.busy_ns += elapsed_ns;
+    stats_.busy_gap_ns += gap_ns;
     // Time that the machine took away is not part of the turnaround, which triggers could change.
     loop_times_.note(elapsed_ns - gap_ns);
   } else {

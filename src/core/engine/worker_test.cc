@@ -39,6 +39,7 @@ TEST(Worker, AGapBeginsAbove20MicrosecondsOfIdleTime) {
   const WorkerStats& stats = rig.worker().stats();
   EXPECT_EQ(stats.gaps, 3U);
   EXPECT_EQ(stats.gap_ns, 120'001U);
+  EXPECT_EQ(stats.busy_gap_ns, 0U);
   EXPECT_EQ(stats.gap_max_ns, 70'000U);
   EXPECT_EQ(stats.recent_gaps[0].length_ns, 20'001U);
   EXPECT_EQ(stats.recent_gaps[1].length_ns, 70'000U);

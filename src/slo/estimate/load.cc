@@ -38,6 +38,7 @@ Load::Load(const Model& model, const Settings& settings)
       outside_(modules_outside(model)),
       heaviest_(model.tasks.size()),
       is_busy_(model.tasks.size()),
+      work_shares_(model.tasks.size()),
       visits_(model.tasks.size()),
       left_pkts_(model.tasks.size()),
       spared_ns_(model.tasks.size()),
@@ -146,6 +147,11 @@ bool Load::update(const Snapshot& snapshot, const ProgramView& view) {
     const auto idle = static_cast<double>(task.idle_ns);
     const double all = idle + static_cast<double>(task.busy_ns);
     is_busy_[t] = all > 0 && idle < kBusyIdle * all;
+    // Gaps in idle time took none of the work's.
+    const auto idle_gap =
+        static_cast<double>(task.gap_ns - std::min(task.gap_ns, task.busy_gap_ns));
+    const double work_ns = task.work_ns();
+    work_shares_[t] = work_ns / std::max(1.0, work_ns + std::max(0.0, idle - idle_gap));
     is_full |= is_fed_[t] && view.is_input_full(snapshot, t);
     is_busy |= is_busy_[t];
     if (all > 0) least_idle_ = std::min(least_idle_, idle / all);

@@ -44,6 +44,8 @@ class Load {
     double pkt_ns = 0;
   };
   [[nodiscard]] const Heaviest& heaviest_outside(uint32_t task) const { return heaviest_[task]; }
+  // By task: share of its own time, without gaps, that its worker worked.
+  [[nodiscard]] double work_share(uint32_t task) const { return work_shares_[task]; }
   // Idle share of the busiest worker's time.
   [[nodiscard]] double least_idle() const { return least_idle_; }
 
@@ -60,6 +62,7 @@ class Load {
   std::vector<std::vector<uint32_t>> outside_;  // by task: inputs and modules outside all segments
   std::vector<Heaviest> heaviest_;              // of these
   std::vector<bool> is_busy_;
+  std::vector<double> work_shares_;
   std::vector<double> visits_;
   std::vector<double> left_pkts_;
   std::vector<double> spared_ns_;

@@ -25,11 +25,6 @@ constexpr double kStairs = 0.15;  // of a batch's cost: beyond this the cost is 
 // Releases by age may miss their first packet's SLO this many times as often.
 constexpr double kOftener = 10;
 
-// Busy time less stalls, which triggers cannot change.
-double time_at_work_ns(const exec::TaskPeriod& period) {
-  return static_cast<double>(period.busy_ns - std::min(period.busy_ns, period.gap_ns));
-}
-
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 }  // namespace
@@ -318,7 +313,7 @@ void ProgramView::update_task(const Snapshot& snapshot, uint32_t t) {
     all_runs += tasks_[other].n_runs;
     all_explained_ns += tasks_[other].explained_ns;
   }
-  out.other_run_ns = std::max(0.0, (time_at_work_ns(period) - all_explained_ns) / all_runs);
+  out.other_run_ns = std::max(0.0, (period.work_ns() - all_explained_ns) / all_runs);
   out.beside_run_ns =
       (all_explained_ns - task.explained_ns + out.other_run_ns * (all_runs - runs)) / runs;
   if (task.n_releases > 0) task.aged.follow(task.n_aged / task.n_releases, task.n_releases);

@@ -149,10 +149,16 @@ bool Optimal::looks_without() const {
 void Optimal::bypass_where_idle() {
   if (!settings_.releases_when_idle || load_.is_saturated()) return;
   const Program& program = view_.program();
+  std::vector<bool> holds(program.tasks.size());
+  for (uint32_t h = 0; h < chosen_.size(); ++h) {
+    if (view_.current()[h] > 0) holds[program.modules[h].task] = true;
+  }
   evaluate_at(std::vector<double>(chosen_.size(), 0), trial_);
   for (uint32_t h = 0; h < chosen_.size(); ++h) {
-    const ProgramTask& task = program.tasks[program.modules[h].task];
-    const double load = trial_.task_pkt_ns[program.modules[h].task] * task.rate_pkts_per_ns;
+    const uint32_t t = program.modules[h].task;
+    // Laws follow over several periods what a kernel's ports may change at once.
+    const double load =
+        holds[t] ? trial_.task_pkt_ns[t] * program.tasks[t].rate_pkts_per_ns : load_.work_share(t);
     if (load <= kIdleLoad) chosen_[h] = 0;
   }
   take(chosen_);

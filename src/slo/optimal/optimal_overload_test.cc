@@ -29,7 +29,7 @@ class Rig {
     seen_ = plant_.run(kPeriodNs, 0.95);
     exec::TaskPeriod& task = seen_.tasks[0];
     task.gaps = 1;
-    task.gap_ns = kHoleNs;
+    task.gap_ns = task.busy_gap_ns = kHoleNs;
     task.runs = task.in_pkts / 31;
     task.busy_ns = seen_.period_ns;
     task.idle_ns = 0;
@@ -130,6 +130,43 @@ TEST(Overload, ASlowMomentLeavesNothingBehind) {
   rig.plant().front_pkt_ns = usual_ns;
   rig.steps(60);
   EXPECT_LE(rig.violated_of(150), 1);
+}
+
+// A worker that is idle for most of the time, on a core that fires held packets then. In every other period the
+// laws say six times what is measured, as those of a kernel's ports may: no buffer is to hold anything.
+TEST(OptimalOverload, AnIdleWorkerHoldsNothingWhateverLawsSay) {
+  RingPlant plant(std::vector<RingPlantLeaf>(8, {300, 25, 1, 2e6}), 1e-3, 1);
+  Settings settings;
+  settings.releases_when_idle = true;
+  Optimal optimal(plant.model, settings);
+  for (int i = 0; i < 20; ++i) {
+    Snapshot seen = plant.run(kPeriodNs, 0.95);
+    ASSERT_GT(seen.tasks[0].idle_ns, seen.period_ns / 3);
+    for (exec::ModulePeriod& module : seen.modules) {
+      const double times = i % 2 == 0 ? 1 : 6;
+      module.cost = {times * module.cost.line().cost_per_batch_ns,
+                     times * module.cost.line().cost_per_pkt_ns};
+    }
+    for (const exec::BufferChange& change : optimal.step(seen).changes) {
+      EXPECT_EQ(change.trigger_pkts, 0U) << "period " << i;
+    }
+  }
+}
+
+// Gaps in idle time took nothing from the work.
+TEST(OptimalOverload, GapsInIdleTimeAreNoWork) {
+  RingPlant plant(std::vector<RingPlantLeaf>(8, {300, 25, 1, 2e6}), 1e-3, 1);
+  Snapshot seen = plant.run(kPeriodNs, 0.95);
+  exec::TaskPeriod& task = seen.tasks[0];
+  const double work_ns = task.work_ns();
+  task.gap_ns = task.idle_ns / 2;
+  EXPECT_EQ(task.work_ns(), work_ns);
+  ProgramView view(plant.model, {});
+  Load load(plant.model, {});
+  view.update(seen);
+  ASSERT_TRUE(load.update(seen, view));
+  const double idle_ns = static_cast<double>(task.idle_ns) / 2;
+  EXPECT_NEAR(load.work_share(0), work_ns / (work_ns + idle_ns), 1e-6);
 }
 
 }  // namespace optimal_overload_test
