@@ -8,6 +8,7 @@ namespace batchplane::slo {
 namespace {
 constexpr double kBusyIdle = 0.02;    // idle share of a worker that is always busy
 constexpr double kDrainPeriods = 4;   // in which a backlog is to be worked off
+constexpr double kWorkKept = 0.5;     // weight of a period's work in the next one
 constexpr uint32_t kFullPeriods = 8;  // in a row, of an input that had room before
 // By task: modules that no buffer stands before, the inputs that bring packets from outside among them.
 std::vector<std::vector<uint32_t>> modules_outside(const Model& model) {
@@ -38,7 +39,7 @@ Load::Load(const Model& model, const Settings& settings)
       outside_(modules_outside(model)),
       heaviest_(model.tasks.size()),
       is_busy_(model.tasks.size()),
-      work_shares_(model.tasks.size()),
+      work_(model.tasks.size()),
       visits_(model.tasks.size()),
       left_pkts_(model.tasks.size()),
       spared_ns_(model.tasks.size()),
@@ -123,6 +124,16 @@ void Load::compare_with_full_runs(const Snapshot& snapshot, const ProgramView& v
   }
 }
 
+// Periods of which gaps left little count for little.
+void Load::follow_work(const exec::TaskPeriod& task, uint32_t t) {
+  const uint64_t idle_gap_ns = task.gap_ns - std::min(task.gap_ns, task.busy_gap_ns);
+  const double work_ns = task.work_ns();
+  const auto idle_ns = static_cast<double>(task.idle_ns - std::min(task.idle_ns, idle_gap_ns));
+  Work& sums = work_[t];
+  sums.work_ns = kWorkKept * sums.work_ns + work_ns;
+  sums.own_ns = kWorkKept * sums.own_ns + work_ns + idle_ns;
+}
+
 bool Load::update(const Snapshot& snapshot, const ProgramView& view) {
   const auto entered = static_cast<double>(exec::entered_pkts(model_, snapshot));
   if (entered <= 0 || snapshot.period_ns == 0) return false;
@@ -147,11 +158,7 @@ bool Load::update(const Snapshot& snapshot, const ProgramView& view) {
     const auto idle = static_cast<double>(task.idle_ns);
     const double all = idle + static_cast<double>(task.busy_ns);
     is_busy_[t] = all > 0 && idle < kBusyIdle * all;
-    // Gaps in idle time took none of the work's.
-    const auto idle_gap =
-        static_cast<double>(task.gap_ns - std::min(task.gap_ns, task.busy_gap_ns));
-    const double work_ns = task.work_ns();
-    work_shares_[t] = work_ns / std::max(1.0, work_ns + std::max(0.0, idle - idle_gap));
+    follow_work(task, t);
     is_full |= is_fed_[t] && view.is_input_full(snapshot, t);
     is_busy |= is_busy_[t];
     if (all > 0) least_idle_ = std::min(least_idle_, idle / all);

@@ -2,6 +2,7 @@
 // load.h - the load offered to a pipeline in a period, and how much of it the pipeline takes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -44,14 +45,17 @@ class Load {
     double pkt_ns = 0;
   };
   [[nodiscard]] const Heaviest& heaviest_outside(uint32_t task) const { return heaviest_[task]; }
-  // By task: share of its own time, without gaps, that its worker worked.
-  [[nodiscard]] double work_share(uint32_t task) const { return work_shares_[task]; }
+  // By task: share of its own time, without gaps, that its worker worked in the last few periods.
+  [[nodiscard]] double work_share(uint32_t task) const {
+    return work_[task].work_ns / std::max(1.0, work_[task].own_ns);
+  }
   // Idle share of the busiest worker's time.
   [[nodiscard]] double least_idle() const { return least_idle_; }
 
  private:
   static constexpr double kLullIdle = 0.5;
 
+  void follow_work(const exec::TaskPeriod& task, uint32_t t);
   double look_outside(const Snapshot& snapshot, uint32_t task);
   void compare_with_full_runs(const Snapshot& snapshot, const ProgramView& view);
   bool count_inputs(const Snapshot& snapshot, const ProgramView& view, double& offered_pkts);
@@ -62,7 +66,12 @@ class Load {
   std::vector<std::vector<uint32_t>> outside_;  // by task: inputs and modules outside all segments
   std::vector<Heaviest> heaviest_;              // of these
   std::vector<bool> is_busy_;
-  std::vector<double> work_shares_;
+  // Sums over periods, each with half the weight of the next.
+  struct Work {
+    double work_ns = 0;
+    double own_ns = 0;
+  };
+  std::vector<Work> work_;  // by task, of its worker
   std::vector<double> visits_;
   std::vector<double> left_pkts_;
   std::vector<double> spared_ns_;

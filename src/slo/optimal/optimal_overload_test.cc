@@ -166,7 +166,14 @@ TEST(OptimalOverload, GapsInIdleTimeAreNoWork) {
   view.update(seen);
   ASSERT_TRUE(load.update(seen, view));
   const double idle_ns = static_cast<double>(task.idle_ns) / 2;
-  EXPECT_NEAR(load.work_share(0), work_ns / (work_ns + idle_ns), 1e-6);
+  const double share = work_ns / (work_ns + idle_ns);
+  EXPECT_NEAR(load.work_share(0), share, 1e-6);
+  // A period of which gaps left little counts for little.
+  task.busy_ns = seen.period_ns;
+  task.idle_ns = 0;
+  task.gap_ns = task.busy_gap_ns = seen.period_ns - 100;
+  ASSERT_TRUE(load.update(seen, view));
+  EXPECT_NEAR(load.work_share(0), share, 1e-3);
 }
 
 }  // namespace optimal_overload_test
