@@ -87,7 +87,7 @@ TEST(EngineControl, PollsOfInputsAreSampledLikeModules) {
   EXPECT_EQ(source.pkts, 32 * source.batches);
   EXPECT_GT(source.cycles, 0U);
   const auto& tasks = rig.engine().graph().tasks;
-  const auto& queue = tasks[rig.engine().control_model().modules[2].task]->inputs.front();
+  const auto& queue = tasks[rig.engine().control_model().modules[3].task]->inputs.front();
   EXPECT_GT(queue.batches, 0U);
   EXPECT_EQ(queue.cost.batches, 0U);
 }
