@@ -8,7 +8,8 @@ namespace batchplane::slo {
 namespace {
 constexpr double kBusyIdle = 0.02;    // idle share of a worker that is always busy
 constexpr double kDrainPeriods = 4;   // in which a backlog is to be worked off
-constexpr double kWorkKept = 0.5;     // weight of a period's work in the next one
+constexpr double kHeldUp = 0.1;       // of a period
+constexpr double kWorkKept = 0.9;     // of what periods before count for; 10 of them in all
 constexpr uint32_t kFullPeriods = 8;  // in a row, of an input that had room before
 // By task: modules that no buffer stands before, the inputs that bring packets from outside among them.
 std::vector<std::vector<uint32_t>> modules_outside(const Model& model) {
@@ -40,6 +41,7 @@ Load::Load(const Model& model, const Settings& settings)
       heaviest_(model.tasks.size()),
       is_busy_(model.tasks.size()),
       work_(model.tasks.size()),
+      is_held_up_(model.tasks.size()),
       visits_(model.tasks.size()),
       left_pkts_(model.tasks.size()),
       spared_ns_(model.tasks.size()),
@@ -129,6 +131,8 @@ void Load::follow_work(const exec::TaskPeriod& task, uint32_t t) {
   const uint64_t idle_gap_ns = task.gap_ns - std::min(task.gap_ns, task.busy_gap_ns);
   const double work_ns = task.work_ns();
   const auto idle_ns = static_cast<double>(task.idle_ns - std::min(task.idle_ns, idle_gap_ns));
+  is_held_up_[t] = static_cast<double>(task.gap_ns) >=
+                   kHeldUp * static_cast<double>(task.busy_ns + task.idle_ns);
   Work& sums = work_[t];
   sums.work_ns = kWorkKept * sums.work_ns + work_ns;
   sums.own_ns = kWorkKept * sums.own_ns + work_ns + idle_ns;

@@ -49,6 +49,8 @@ class Load {
   [[nodiscard]] double work_share(uint32_t task) const {
     return work_[task].work_ns / std::max(1.0, work_[task].own_ns);
   }
+  // By task: whether gaps took a tenth of its worker's period or more. What waits then may wait for that.
+  [[nodiscard]] bool is_held_up(uint32_t task) const { return is_held_up_[task]; }
   // Idle share of the busiest worker's time.
   [[nodiscard]] double least_idle() const { return least_idle_; }
 
@@ -66,12 +68,13 @@ class Load {
   std::vector<std::vector<uint32_t>> outside_;  // by task: inputs and modules outside all segments
   std::vector<Heaviest> heaviest_;              // of these
   std::vector<bool> is_busy_;
-  // Sums over periods, each with half the weight of the next.
+  // Sums over periods, older ones with less weight.
   struct Work {
     double work_ns = 0;
     double own_ns = 0;
   };
   std::vector<Work> work_;  // by task, of its worker
+  std::vector<bool> is_held_up_;
   std::vector<double> visits_;
   std::vector<double> left_pkts_;
   std::vector<double> spared_ns_;

@@ -12,6 +12,7 @@ namespace {
 constexpr double kKeepWithin = 0.003;  // of the best load: within it the triggers in force stay
 constexpr double kWorthAgain = 0.03;   // of a load: beyond, a failed move is mended, not taken back
 constexpr double kIdleLoad = 0.85;     // without buffers: above this load they are worth having
+constexpr double kIdleAgain = 0.7;     // the same, where something is held: loads vary
 constexpr double kQueueLoad = 0.7;     // load above which a queue may form at any time
 constexpr uint32_t kMaxLulls = 50;     // periods in a row
 constexpr double kLimitLower = 0.01;   // relative change of an age limit that is worth a command
@@ -145,9 +146,10 @@ bool Optimal::looks_without() const {
 }
 
 // An idle core that fires its buffers at once collects nothing in them: holding costs more than it
-// saves, as long as the load fits without buffers.
+// saves, as long as the load fits without buffers. Laws follow over several periods what a kernel's ports may
+// change at once, so what is measured counts, too.
 void Optimal::bypass_where_idle() {
-  if (!settings_.releases_when_idle || load_.is_saturated()) return;
+  if (!settings_.releases_when_idle || load_.window_pkts() != 0) return;
   const Program& program = view_.program();
   std::vector<bool> holds(program.tasks.size());
   for (uint32_t h = 0; h < chosen_.size(); ++h) {
@@ -156,10 +158,10 @@ void Optimal::bypass_where_idle() {
   evaluate_at(std::vector<double>(chosen_.size(), 0), trial_);
   for (uint32_t h = 0; h < chosen_.size(); ++h) {
     const uint32_t t = program.modules[h].task;
-    // Laws follow over several periods what a kernel's ports may change at once.
-    const double load =
-        holds[t] ? trial_.task_pkt_ns[t] * program.tasks[t].rate_pkts_per_ns : load_.work_share(t);
-    if (load <= kIdleLoad) chosen_[h] = 0;
+    if (load_.is_saturated() && (holds[t] || !load_.is_held_up(t))) continue;
+    double load = load_.work_share(t);
+    if (holds[t]) load = std::max(load, trial_.task_pkt_ns[t] * program.tasks[t].rate_pkts_per_ns);
+    if (load <= (holds[t] ? kIdleAgain : kIdleLoad)) chosen_[h] = 0;
   }
   take(chosen_);
 }

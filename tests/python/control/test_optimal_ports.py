@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_optimal_ports.py - `optimal` on ports whose cost changes with every period, as those of the
+kernel do: sending a packet takes 0.5 us in one and 2 us in the next."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+from built import needs_extension
+from conftest import load
+
+import batchplane
+from batchplane.sim.simulation import Simulation
+
+PERIOD_NS = 10_000_000
+PERIODS, SETTLED = 400, 20
+TIMES = (0.3, 0.5, 1, 1.2)
+TEXT = """\
+name: two
+ports: {{lan: {{kind: ring, size_pkts: 512}}, wan: {{kind: ring, size_pkts: 512}}}}
+generators:
+  - {{name: a, port: lan, rate_pps: {pps}, arrivals: poisson, flows: [{{name: x}}]}}
+  - {{name: b, port: wan, rate_pps: 20000, arrivals: poisson, flows: [{{name: y}}]}}
+modules:
+  in_lan: {{kind: port_in, port: lan}}
+  in_wan: {{kind: port_in, port: wan}}
+  type: {{kind: ether_type, rules: [{{ether_type: ipv4, gate: 0}}, {{ether_type: arp, gate: 1}}]}}
+  check: {{kind: ipv4_check}}
+  ttl: {{kind: ttl}}
+  out: {{kind: sink}}
+connect: [in_lan -> type, in_wan -> type, "type:0 -> check", "type:1 -> ttl", check -> ttl, ttl -> out]
+flows:
+  - {{name: lan, path: [in_lan, type, check, ttl, out], delay_slo: 2ms}}
+  - {{name: wan, path: [in_wan, type, check, ttl, out], delay_slo: 2ms}}
+"""
+COSTS = {
+    "in_lan": (275.0, 59.0),
+    "in_wan": (275.0, 59.0),
+    "type": (130.0, 8.0),
+    "check": (47.0, 8.0),
+    "ttl": (62.0, 15.0),
+    "out": (200.0, 1750.0),
+}
+
+
+def law(per_batch_ns: float, per_pkt_ns: float, times: float = 1) -> dict[str, float]:
+    return {"cost_per_batch_ns": times * per_batch_ns, "cost_per_pkt_ns": times * per_pkt_ns}
+
+
+def triggers_over_time(pps: int, stalls_per_s: int, seed: int) -> list[list[int]]:
+    """The triggers in force in each period, once settled."""
+    machine = batchplane.Machine(
+        stall_rate_per_s=stalls_per_s, stall_lengths_ns=(50_000, 100_000, 300_000, 3_000_000)
+    )
+    costs = {name: law(*cost) for name, cost in COSTS.items()}
+    simulation = Simulation(load(TEXT.format(pps=pps)), machine=machine, seed=seed, costs=costs)
+    native = simulation._native
+    native.set_controller("optimal", {})
+    rng = random.Random(seed)
+    seen = []
+    for number in range(PERIODS):
+        native.edit({"costs": {"out": law(*COSTS["out"], rng.choice(TIMES))}})
+        native.run_until((number + 1) * PERIOD_NS)
+        seen.append([int(pkts) for pkts in native.step()[0]["modules"]["trigger_pkts"]])
+    return seen[SETTLED:]
+
+
+@needs_extension
+@pytest.mark.parametrize(
+    ("pps", "stalls_per_s", "seed", "most_per_s"),
+    [(400_000, 0, 1, 1), (350_000, 100, 2, 2), (420_000, 30, 3, 3)],
+)
+def test_triggers_do_not_follow_every_period(
+    pps: int, stalls_per_s: int, seed: int, most_per_s: int
+) -> None:
+    """A core that is idle for a quarter of its time, and takes what is held then."""
+    seen = triggers_over_time(pps, stalls_per_s, seed)
+    moves = sum(now != before for before, now in itertools.pairwise(seen))
+    assert moves * 1e9 <= most_per_s * PERIOD_NS * len(seen)
+
+
+@needs_extension
+def test_an_overload_is_still_seen() -> None:
+    """Twice what the core can take: buffers hold, in all periods."""
+    seen = triggers_over_time(1_000_000, 0, 1)
+    assert all(max(triggers) > 0 for triggers in seen)
