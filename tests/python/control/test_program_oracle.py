@@ -182,7 +182,7 @@ def test_both_write_the_same_model(is_saturated: bool) -> None:
         for task in program["tasks"]:
             task["spread_scale"] = rng.choice([1.0, 0.5, 3.0])
         triggers = [
-            float(rng.choice([0, math.ceil(module["arriving_pkts"]), 5, 6, 8]))
+            float(rng.choice([0, math.floor(module["arriving_pkts"]) + 1, 5, 6, 8]))
             for module in program["modules"]
         ]
         held = {v for v, q in enumerate(triggers) if q > 0}
