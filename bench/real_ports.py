@@ -18,8 +18,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -100,6 +102,13 @@ def moves(decisions: Iterable[Json]) -> set[int]:
         for decision in decisions
         if any(change["from_pkts"] != change["to_pkts"] for change in decision["changes"])
     }
+
+
+def end_daemon(state: Path) -> None:
+    """Ends the daemon of this state file, if it is there. A signal for all processes of this script
+    also ends the namespaces, without which `batchplane stop` reaches no daemon."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        os.kill(int(json.loads(state.read_text())["pid"]), signal.SIGTERM)
 
 
 class Bed:
@@ -185,6 +194,7 @@ def loaded(case: Case) -> Iterator[Bed]:
         hosts = case.make_hosts()
         stack.callback(hosts.close)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bpr")))
+        stack.callback(end_daemon, folder / f"{case.pipeline}.json")
         words = (case.pipeline, "--controller", "optimal")
         gateway = stack.enter_context(started(hosts.router, folder, *words))
         client = stack.enter_context(Client(folder / f"{case.pipeline}.sock", timeout_s=20))

@@ -5,6 +5,7 @@ import argparse
 import importlib.util
 import json
 import signal
+import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -378,3 +379,13 @@ def test_a_script_that_is_terminated_leaves_no_daemon(
     assert end.value.code == 128 + signal.SIGTERM
     assert done == ["stopped"]
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_daemon_without_its_namespaces_is_ended_by_its_state_file(tmp_path: Path) -> None:
+    state = tmp_path / "router.json"
+    real_ports.end_daemon(state)  # there is none
+    process = subprocess.Popen(["sleep", "1000"])
+    state.write_text(json.dumps({"pid": process.pid}))
+    real_ports.end_daemon(state)
+    assert process.wait(60) == -signal.SIGTERM
+    real_ports.end_daemon(state)  # nor any more
