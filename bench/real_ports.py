@@ -206,14 +206,14 @@ def loaded(case: Case) -> Iterator[Bed]:
 def summed(rows: Sequence[Json]) -> Json:
     """A controller's turns at one SLO as one row: medians, and all its periods."""
     periods = sum(int(row["periods"]) for row in rows)
+    stalled = sum(int(row["stalled"]) for row in rows)
     keys = (
         "rate_pps", "p95_ns", "moves_per_s", "predicted_ratio", "ping_p95_us", "answered_ratio"
     )  # fmt: skip
     return {
         **{key: statistics.median(row[key] for row in rows) for key in keys},
         "violated_ratio": sum(int(row["violated"]) for row in rows) / max(periods, 1),
-        "stalled_ratio": sum(int(row["stalled"]) for row in rows)
-        / max(periods + sum(int(row["stalled"]) for row in rows), 1),
+        "stalled_ratio": stalled / max(periods + stalled, 1),
     }
 
 

@@ -11,6 +11,7 @@ constexpr double kDrainPeriods = 4;   // in which a backlog is to be worked off
 constexpr double kHeldUp = 0.1;       // of a period
 constexpr double kWorkKept = 0.9;     // of what periods before count for; 10 of them in all
 constexpr uint32_t kFullPeriods = 8;  // in a row, of an input that had room before
+
 // By task: modules that no buffer stands before, the inputs that bring packets from outside among them.
 std::vector<std::vector<uint32_t>> modules_outside(const Model& model) {
   std::vector<bool> is_inside(model.modules.size());
