@@ -47,6 +47,25 @@ void read_column(nb::handle section, const char* name, std::vector<Row>& rows, S
   }
 }
 
+// A list with a dict for each item, filled by fill(dict, item).
+template <class Items, class Fill>
+nb::list list_of(const Items& items, Fill fill) {
+  nb::list rows;
+  for (const auto& item : items) {
+    nb::dict row;
+    fill(row, item);
+    rows.append(row);
+  }
+  return rows;
+}
+
+template <class Item>
+nb::list list_of(const std::vector<Item>& items) {
+  nb::list list;
+  for (const Item& item : items) list.append(item);
+  return list;
+}
+
 }  // namespace
 
 Value to_value(nb::handle object) {
@@ -94,77 +113,47 @@ nb::object to_python(const Value& value) {
 }
 
 nb::dict model_to_python(const exec::ControlModel& model) {
-  nb::list modules;
-  for (const exec::ControlModule& module : model.modules) {
-    nb::dict made;
-    made["name"] = module.name;
-    made["task"] = module.task;
-    made["has_buffer"] = module.has_buffer;
-    made["is_controlled"] = module.is_controlled;
-    made["is_egress"] = module.is_egress;
-    modules.append(made);
-  }
-  nb::list edges;
-  for (const exec::ControlEdge& edge : model.edges) {
-    nb::dict made;
-    made["from"] = edge.from;
-    made["gate"] = edge.gate;
-    made["to"] = edge.to;
-    edges.append(made);
-  }
-  const auto numbers = [](const std::vector<uint32_t>& values) {
-    nb::list list;
-    for (const uint32_t value : values) list.append(value);
-    return list;
-  };
-  nb::list flows;
-  for (const exec::ControlFlow& flow : model.flows) {
-    nb::dict made;
-    made["name"] = flow.name;
-    made["path"] = numbers(flow.path);
-    const size_t f = nb::len(flows);
-    made["legs"] =
-        numbers(f < model.legs.of_flow.size() ? model.legs.of_flow[f] : std::vector<uint32_t>());
-    flows.append(made);
-  }
-  nb::list legs;
-  for (const exec::Leg& leg : model.legs.all) {
-    nb::dict made;
-    made["task"] = leg.task;
-    made["ends_at"] = leg.ends_at;
-    legs.append(made);
-  }
-  nb::list tasks;
-  for (const exec::ControlTask& task : model.tasks) {
-    nb::dict made;
-    made["worker"] = task.worker;
-    made["inputs"] = numbers(task.inputs);
-    made["modules"] = numbers(task.modules);
-    tasks.append(made);
-  }
-  nb::list inputs;
-  for (const exec::ControlInput& input : model.inputs) {
-    nb::dict made;
-    made["module"] = input.module;
-    made["task"] = input.task;
-    made["is_queue"] = input.is_queue;
-    made["size_pkts"] = input.size_pkts;
-    made["holds_back"] = input.holds_back;
-    made["window_pkts"] = input.window_pkts;
-    made["is_scheduler"] = input.is_scheduler;
-    inputs.append(made);
-  }
   nb::dict out;
-  out["inputs"] = inputs;
+  out["inputs"] = list_of(model.inputs, [](nb::dict& row, const exec::ControlInput& input) {
+    row["module"] = input.module;
+    row["task"] = input.task;
+    row["is_queue"] = input.is_queue;
+    row["size_pkts"] = input.size_pkts;
+    row["holds_back"] = input.holds_back;
+    row["window_pkts"] = input.window_pkts;
+    row["is_scheduler"] = input.is_scheduler;
+  });
   out["batch_limit_pkts"] = model.batch_limit_pkts;
-  out["modules"] = modules;
-  out["edges"] = edges;
-  out["flows"] = flows;
-  out["tasks"] = tasks;
-  out["legs"] = legs;
-  nb::list workers;
-  for (const std::string& worker : model.workers) workers.append(worker);
-  out["workers"] = workers;
+  out["modules"] = list_of(model.modules, [](nb::dict& row, const exec::ControlModule& module) {
+    row["name"] = module.name;
+    row["task"] = module.task;
+    row["has_buffer"] = module.has_buffer;
+    row["is_controlled"] = module.is_controlled;
+    row["is_egress"] = module.is_egress;
+  });
+  out["edges"] = list_of(model.edges, [](nb::dict& row, const exec::ControlEdge& edge) {
+    row["from"] = edge.from;
+    row["gate"] = edge.gate;
+    row["to"] = edge.to;
+  });
+  size_t f = 0;
+  out["flows"] = list_of(model.flows, [&](nb::dict& row, const exec::ControlFlow& flow) {
+    row["name"] = flow.name;
+    row["path"] = list_of(flow.path);
+    const bool has_legs = f < model.legs.of_flow.size();
+    row["legs"] = has_legs ? list_of(model.legs.of_flow[f]) : nb::list();
+    ++f;
+  });
+  out["tasks"] = list_of(model.tasks, [](nb::dict& row, const exec::ControlTask& task) {
+    row["worker"] = task.worker;
+    row["inputs"] = list_of(task.inputs);
+    row["modules"] = list_of(task.modules);
+  });
+  out["legs"] = list_of(model.legs.all, [](nb::dict& row, const exec::Leg& leg) {
+    row["task"] = leg.task;
+    row["ends_at"] = leg.ends_at;
+  });
+  out["workers"] = list_of(model.workers);
   return out;
 }
 
@@ -310,18 +299,6 @@ exec::PeriodSnapshot period_from_python(nb::handle object) {
 }
 
 namespace {
-
-// A list with a dict for each item, filled by fill(dict, item).
-template <class Items, class Fill>
-nb::list list_of(const Items& items, Fill fill) {
-  nb::list rows;
-  for (const auto& item : items) {
-    nb::dict row;
-    fill(row, item);
-    rows.append(row);
-  }
-  return rows;
-}
 
 void fill_change(nb::dict& row, const exec::BufferChange& change) {
   row["module"] = change.module;
