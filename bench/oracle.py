@@ -22,11 +22,12 @@ from types import ModuleType
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "python")]
 
-from oracle_cases import load, noise, random_trees, report, saturated, stairs  # noqa: E402
+from oracle_cases import load, noise, random_trees, report, saturated, shared, stairs  # noqa: E402
 
 TABLES: dict[str, ModuleType] = {
     "saturated": saturated,
     "noise": noise,
+    "shared": shared,
     "load": load,
     "random": random_trees,
     "stairs": stairs,

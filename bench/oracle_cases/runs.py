@@ -45,17 +45,21 @@ def run(
     watched: Sequence[str],
     n: int,
     cost_changes: CostChanges = (),
+    told_costs: Mapping[str, Any] | None = None,
 ) -> Run:
     """Settles, then counts n periods; `by` is a controller's name or a constant decision. Fixed
-    triggers settle faster, but if costs change, everyone gets the same changes."""
+    triggers settle faster, but if costs change, everyone gets the same changes. With
+    `told_costs` the controller has to estimate the true ones, and begins with these."""
     is_fixed = not isinstance(by, str)
     settle_periods = FIXED_SETTLE_PERIODS if is_fixed and not cost_changes else SETTLE_PERIODS
     spec = {**spec, "flows": [dict(flow) for flow in spec["flows"]]}
     for flow in spec["flows"]:
         flow["delay_slo_ns"] = slo_ns if not watched or flow["name"] in watched else 0
+    laws = {name: law_from(cost) for name, cost in spec["simulation"]["costs"].items()}
     sim = make_simulation(spec)
     sim.set_controller(by, {}) if isinstance(by, str) else sim.apply(dict(by))
-    laws = {name: law_from(cost) for name, cost in spec["simulation"]["costs"].items()}
+    if told_costs is not None:
+        sim.estimate_costs(told_costs)
     changes = list(cost_changes)
     late = [0] * len(spec["flows"])
     rates, busy, any_late = [], 0.0, []
@@ -64,8 +68,7 @@ def run(
         while changes and changes[0][0] < end_ns:
             at_ns, factor = changes.pop(0)
             sim.run_until(at_ns)
-            costs = {name: law.scaled(factor).as_json() for name, law in laws.items()}
-            sim.edit({"costs": costs})
+            sim.edit({"costs": {name: law.scaled(factor).as_json() for name, law in laws.items()}})
         sim.run_until(end_ns)
         period = sim.step()[0] if isinstance(by, str) else sim.period()
         rates.append(sum(period["tasks"]["in_pkts"]) * 1e9 / period["period_ns"])

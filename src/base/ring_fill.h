@@ -14,9 +14,10 @@ struct RingFill {
   uint64_t earlier_max_pkts = 0;  // maximum before this period
   uint64_t period_max_pkts = 0;
 
-  void look(uint64_t fill_pkts) {
-    looks += fill_pkts != 0;
-    sum_pkts += fill_pkts;
+  // One look stands for `polls` alike.
+  void look(uint64_t fill_pkts, uint32_t polls = 1) {
+    looks += fill_pkts != 0 ? polls : 0;
+    sum_pkts += fill_pkts * polls;
     period_max_pkts = std::max(period_max_pkts, fill_pkts);
   }
   // Combines several rings of one input.

@@ -54,7 +54,14 @@ class SpscRing {
   template <class Read>
   uint32_t consume(uint32_t max, Read&& read) {
     const uint64_t head = head_.load(std::memory_order_relaxed);
-    if (seen_tail_ - head < max) look_at_tail(head);
+    if (seen_tail_ - head < max) {
+      look_at_tail();
+      fill_.look(seen_tail_ - head);
+    } else if (++blind_polls_ == kBlindPolls) {
+      blind_polls_ = 0;
+      look_at_tail();
+      fill_.look(seen_tail_ - head, kBlindPolls);
+    }
     const auto k = static_cast<uint32_t>(std::min<uint64_t>(max, seen_tail_ - head));
     const Slot* const slots = slots_.get();
     for (uint32_t i = 0; i < k; ++i) read(i, slots[(head + i) & mask_]);
@@ -69,7 +76,7 @@ class SpscRing {
   template <class Look>
   void peek(uint32_t max, Look&& look) {
     const uint64_t head = head_.load(std::memory_order_relaxed);
-    if (seen_tail_ - head < max) look_at_tail(head);
+    if (seen_tail_ - head < max) look_at_tail();
     const auto k = static_cast<uint32_t>(std::min<uint64_t>(max, seen_tail_ - head));
     const Slot* const slots = slots_.get();
     for (uint32_t i = 0; i < k; i += kSlotsPerLine) __builtin_prefetch(&slots[(head + i) & mask_]);
@@ -81,7 +88,7 @@ class SpscRing {
   void set_credit(uint32_t slots) {
     credit_.store(std::clamp(slots, 1U, capacity_), std::memory_order_relaxed);
   }
-  // Fill levels seen whenever the consumer read the producer's index. Consumer.
+  // Fill levels that polls found. Consumer.
   [[nodiscard]] const RingFill& fill() const { return fill_; }
   void begin_fill_period() { fill_.begin_period(); }
   // Slots ever filled, and ever emptied: exact when read by the producer or the consumer, respectively.
@@ -100,11 +107,11 @@ class SpscRing {
     const uint32_t credit = credit_.load(std::memory_order_relaxed);
     return credit - std::min(credit, filled);
   }
-  void look_at_tail(uint64_t head) {
-    seen_tail_ = tail_.load(std::memory_order_acquire);
-    fill_.look(seen_tail_ - head);
-  }
+  void look_at_tail() { seen_tail_ = tail_.load(std::memory_order_acquire); }
 
+  // Polls that need not read the producer's index tell nothing about the fill: one in so many reads it all
+  // the same, and counts for all.
+  static constexpr uint32_t kBlindPolls = 8;
   static constexpr uint32_t kSlotsPerLine = std::max<uint32_t>(64 / sizeof(Slot), 1);
 
   struct FreeSlots {
@@ -119,6 +126,7 @@ class SpscRing {
   uint64_t seen_head_ = 0;
   alignas(128) std::atomic<uint64_t> head_{0};
   uint64_t seen_tail_ = 0;
+  uint32_t blind_polls_ = 0;
   RingFill fill_;
 };
 

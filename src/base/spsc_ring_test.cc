@@ -123,6 +123,19 @@ TEST(SpscRing, TellsHowFullItWasFound) {
   EXPECT_EQ(ring.fill().max_pkts(), 40U);
 }
 
+// A full ring that is full again at each poll: the taker looks ahead after each of them, when there is room.
+TEST(SpscRing, TellsThatItIsFullWhoeverLooksAhead) {
+  SpscRing<uint64_t> ring(64);
+  uint64_t slots[64] = {};
+  for (int i = 0; i < 80; ++i) {
+    ring.enqueue(slots, 64);
+    EXPECT_EQ(ring.dequeue(slots, 32), 32U);
+    ring.peek(32, [](uint64_t) {});
+  }
+  EXPECT_EQ(ring.fill().mean_pkts(), 64.0);
+  EXPECT_GE(ring.fill().looks, 70U);
+}
+
 TEST(BurstSlot, KeepsPointerLengthAndTime) {
   int target = 0;
   const BurstSlot slot = BurstSlot::make(&target, 9728, 123456789012345ULL);

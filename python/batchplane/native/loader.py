@@ -42,6 +42,10 @@ class NativeSimulation(Protocol):
     def set_controller(self, name: str, settings: dict[str, Any]) -> None:
         """Chooses the controller that decides in step()."""
 
+    def estimate_costs(self, told: Mapping[str, Any]) -> None:
+        """Controllers see estimates from sampled executions from now on, as in a daemon, which
+        begin with these costs, instead of the true costs."""
+
     def step(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The period since the last step, and the controller's decision, which is now in force."""
 

@@ -22,6 +22,7 @@
 #include "sim/simulation.h"
 #include "slo/controllers.h"
 #include "slo/cores/decompose.h"
+#include "slo/model/cost_estimate.h"
 #include "slo/model/settings.h"
 #include "telemetry/explanation.h"
 #include "telemetry/telemetry.h"
@@ -71,8 +72,19 @@ class PySimulation {
     decomposer_.emplace(made, hop);
     simulation_.set_percentile(made.percentile);
   }
+  // From now on controllers see estimates from sampled executions, as in a daemon, instead of the true
+  // costs. They begin with these costs, and the true ones of modules that are not listed.
+  void estimate_costs(nb::dict told) {
+    const Value given = to_value(told);
+    told_.clear();
+    for (const auto& [module, cost] : given.as_dict()) {
+      told_[module] = cost_law_from(cost, "costs." + module);
+    }
+    make_estimator();
+  }
   std::pair<nb::dict, nb::dict> step() {
-    const exec::PeriodSnapshot period = simulation_.period();
+    exec::PeriodSnapshot period = simulation_.period();
+    if (estimator_) estimator_->update(period);
     promises_.clear();
     for (const exec::FlowPeriod& flow : period.flows) promises_.push_back(flow.egress);
     exec::Decision decision;
@@ -122,6 +134,16 @@ class PySimulation {
   nb::dict recorded() { return records_to_python(simulation_.recorder()); }
 
  private:
+  void make_estimator() {
+    const exec::ControlModel& model = simulation_.model();
+    const exec::PeriodSnapshot now = simulation_.period();
+    std::vector<CostLaw> costs;
+    for (uint32_t m = 0; m < model.modules.size(); ++m) {
+      const auto it = told_.find(model.modules[m].name);
+      costs.push_back(it == told_.end() ? now.modules[m].cost : it->second);
+    }
+    estimator_.emplace(costs);
+  }
   void put_into_force(const exec::Decision& decision) {
     simulation_.apply(decision);
     if (decision.moves.empty()) return;
@@ -137,7 +159,11 @@ class PySimulation {
   }
   void move_parts(const std::vector<PartMove>& moves) {
     controller_.reset();  // it looks into the model
+    for (uint32_t m = 0; estimator_ && m < simulation_.model().modules.size(); ++m) {
+      told_[simulation_.model().modules[m].name] = estimator_->of(m).cost();
+    }
     simulation_.move(moves);
+    if (estimator_) make_estimator();
     if (controller_name_.empty()) return;
     controller_ = slo::make_controller(controller_name_, simulation_.model(), settings_);
   }
@@ -233,6 +259,8 @@ class PySimulation {
   std::string controller_name_;
   slo::Settings settings_;
   std::optional<slo::Decomposer> decomposer_;
+  std::map<std::string, CostLaw> told_;          // the costs that estimates began with
+  std::optional<slo::CostEstimator> estimator_;  // none: controllers see the true costs
 };
 
 }  // namespace
@@ -276,6 +304,7 @@ NB_MODULE(_native, m) {
       .def("model", &PySimulation::model)
       .def("set_controller", &PySimulation::set_controller, nb::arg("name"),
            nb::arg("settings") = nb::dict())
+      .def("estimate_costs", &PySimulation::estimate_costs, nb::arg("told") = nb::dict())
       .def("step", &PySimulation::step)
       .def("explain", &PySimulation::explain)
       .def("period", &PySimulation::period)

@@ -30,7 +30,6 @@ constexpr double kSigmaOfMean = 1.25;  // standard over mean absolute deviation 
 constexpr double kViolated = 0.004;    // share of periods that may be broken
 constexpr double kCareUp = 0.01;       // of the SLO, added after a broken period
 constexpr double kCareDown = kCareUp * kViolated / (1 - kViolated);
-constexpr double kMaxCare = 0.1;
 constexpr double kMinRest = 0.01;
 constexpr double kMaxRest = 0.1;
 constexpr double kMaxOfMoves = 0.15;
@@ -78,6 +77,7 @@ void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const 
   is_late_ = is_late_beyond_chance(period, percentile) && !has_other_slo_;
   const bool has_enough = exec::has_percentile(period.pkts, std::min(percentile, 0.999));
   measured_ns_ = has_enough ? percentile_ns(period, percentile) : 0;
+  usual_ns_ = measured_ns_;
   if (measured_ns_ <= 0 || modelled_ns <= 0) return;
   const double last_ns = std::exchange(last_ns_, measured_ns_);
   double ratio = std::clamp(measured_ns_ / modelled_ns, kMinRatio, kMaxRatio);
@@ -101,6 +101,7 @@ void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const 
     step = kFaded;
   }
   ratio_ *= 1 + step * error;
+  usual_ns_ = modelled_ns * ratio_;
 }
 
 Margin::Margin(const Settings& settings) : move_error_(settings.tolerance / kOfMoves) {}

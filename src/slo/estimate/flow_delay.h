@@ -40,6 +40,8 @@ class FlowDelay {
   [[nodiscard]] bool is_late() const { return is_late_; }
   // The measured percentile of the period; 0: too few packets.
   [[nodiscard]] double measured_ns() const { return measured_ns_; }
+  // The same without the noise of a single period.
+  [[nodiscard]] double usual_ns() const { return usual_ns_; }
   // Measured over modelled delay, of this flow and of the slowest of those that are alike.
   [[nodiscard]] double own_ratio() const { return ratio_; }
   [[nodiscard]] double ratio() const { return shared_ratio_; }
@@ -55,6 +57,7 @@ class FlowDelay {
   bool has_other_slo_ = true;
   bool is_late_ = false;
   double measured_ns_ = 0;
+  double usual_ns_ = 0;
   double ratio_ = 1;
   double shared_ratio_ = 1;
   uint32_t periods_ = 0;   // with held packets
@@ -71,12 +74,13 @@ class FlowDelay {
 // after each broken period and falls after the others.
 class Margin {
  public:
+  static constexpr double kMaxCare = 0.1;  // of the SLO
   explicit Margin(const Settings& settings);
   struct Seen {
     uint32_t flows = 0;      // with an SLO
     double error = 0;        // mean absolute error of the flows; of their changes, after a move
     uint32_t errors = 0;     // number of flows whose error was known
-    bool is_late = false;    // any flow was late
+    bool is_late = false;    // any flow was late, by as little as care may prevent
     bool has_moved = false;  // triggers moved since the period before
     bool was_used = false;   // the margin was used when the triggers were chosen
   };

@@ -2,24 +2,32 @@
 #include "slo/estimate/tries.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace batchplane::slo {
 namespace {
 constexpr double kNoGain = 1.01;  // times the packet time before the move
-constexpr uint32_t kGrowth = 4;   // factor on the patience after a failed try
+constexpr double kNoiseStep = 0.1;
+constexpr uint32_t kGrowth = 4;  // factor on the patience after a failed try
 }  // namespace
 
 void Tries::forget() {
   kept_ns_ = 0;
   patience_ = kMinPatience;
   left_ = 0;
-  is_trying_ = has_failed_ = false;
+  is_trying_ = has_failed_ = is_in_vain_ = false;
 }
 
 void Tries::observe(const std::vector<double>& triggers_pkts, bool is_kept, double pkt_ns) {
+  if (triggers_pkts == last_pkts_) {
+    noise_ += kNoiseStep * (std::abs(pkt_ns / last_ns_ - 1) - noise_);
+  }
+  last_ns_ = pkt_ns;
+  last_pkts_ = triggers_pkts;
   const bool was_trying = std::exchange(is_trying_, false);
-  has_failed_ = was_trying && has_kept() && (!is_kept || pkt_ns > kNoGain * kept_ns_);
+  is_in_vain_ = was_trying && has_kept() && is_kept && pkt_ns > kNoGain * kept_ns_;
+  has_failed_ = is_in_vain_ || (was_trying && !is_kept);
   if (left_ > 0) --left_;
   if (has_failed_) {
     left_ = patience_;
@@ -30,6 +38,10 @@ void Tries::observe(const std::vector<double>& triggers_pkts, bool is_kept, doub
   if (!is_kept) {
     kept_ns_ = 0;
     return;
+  }
+  if (pkt_ns < kFaster * began_ns_) {
+    patience_ = kMinPatience;
+    left_ = 0;
   }
   kept_pkts_.assign(triggers_pkts.begin(), triggers_pkts.end());
   kept_ns_ = pkt_ns;

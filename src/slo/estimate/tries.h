@@ -3,7 +3,9 @@
 // gain.
 //
 // A model errs most at triggers that were never in force. Triggers that keep all SLOs are left only
-// for a gain, and rarely if the last try failed; the triggers that kept the SLOs then come back.
+// for a gain, and rarely if the last try failed. If it gained nothing, they come back; if it broke an SLO,
+// the model has learnt from that. A core that has
+// become faster since then, as a shared one does, may keep today what failed before.
 #pragma once
 
 #include <cstdint>
@@ -16,29 +18,42 @@ class Tries {
   // Records a period with these triggers: whether all SLOs were kept, and the time per packet.
   void observe(const std::vector<double>& triggers_pkts, bool is_kept, double pkt_ns);
   // The period says nothing about its triggers, good or bad.
-  void skip() { has_failed_ = is_trying_ = false; }
+  void skip() { has_failed_ = is_in_vain_ = is_trying_ = false; }
   // To be called when traffic, costs or SLOs have changed.
   void forget();
 
-  // The last try broke an SLO or gained nothing.
+  // The last period was a try, and broke an SLO or gained nothing; or just the latter.
   [[nodiscard]] bool has_failed() const { return has_failed_; }
+  [[nodiscard]] bool is_in_vain() const { return is_in_vain_; }
   [[nodiscard]] bool has_kept() const { return kept_ns_ > 0; }
   [[nodiscard]] const std::vector<uint32_t>& kept_pkts() const { return kept_pkts_; }
   [[nodiscard]] double kept_ns() const { return kept_ns_; }
+  // Relative change of a packet's time from period to period under the same triggers, on average.
+  [[nodiscard]] double noise() const { return noise_; }
   [[nodiscard]] bool may_try() const { return left_ == 0; }
-  // The next period is a try.
-  void begin() { is_trying_ = true; }
+  // The next period is a try; now a packet takes `pkt_ns`.
+  void begin(double pkt_ns) {
+    is_trying_ = true;
+    began_ns_ = pkt_ns;
+  }
 
  private:
   static constexpr uint32_t kMinPatience = 16;
   static constexpr uint32_t kMaxPatience = 256;  // so rarely may a try break a period
 
+  static constexpr double kFaster = 0.9;  // times the packet time before a failed try
+
   std::vector<uint32_t> kept_pkts_;
-  double kept_ns_ = 0;                // time per packet with kept_pkts_; 0: none
+  double kept_ns_ = 0;  // time per packet with kept_pkts_; 0: none
+  double noise_ = 0;
+  double last_ns_ = 0;  // time per packet in the last period
+  std::vector<double> last_pkts_;
+  double began_ns_ = 0;               // the same before the last try
   uint32_t patience_ = kMinPatience;  // periods between tries, after a failed one
   uint32_t left_ = 0;
   bool is_trying_ = false;
   bool has_failed_ = false;
+  bool is_in_vain_ = false;
 };
 
 }  // namespace batchplane::slo

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cost_estimate.cc - a regression line through decayed sums, drawn towards the line that keeps the
-// two costs in proportion.
+// cost_estimate.cc - the scale of a module's cost follows the samples at once, its proportion of
+// cost per batch and per packet only as far as the samples are beyond their noise.
 //
-// If sizes hardly vary, only the mean time is known: the line through it with the known proportion
-// scales both costs by the observed ratio. The more sizes vary, the more the slope follows the
-// samples. One formula covers both, so nothing jumps between them.
+// Executions of one size differ by a third to two thirds on a real machine, and few are sampled. A
+// slope through them would be chance. So the known proportion counts as a measurement, too, with an
+// uncertainty of its own: one formula covers sizes that vary and those that do not.
 #include "slo/model/cost_estimate.h"
 
 #include <algorithm>
@@ -13,19 +13,26 @@
 namespace batchplane::slo {
 namespace {
 
-// Weight of a period's samples in the next period: a change is followed by 90 % within 10 periods.
+// Weight of a period's samples in the next period, for the scale: a change is followed by 90 % within
+// 10 periods.
 constexpr double kDecay = 0.8;
+// The same for the proportion, which hardly changes.
+constexpr double kShapeDecay = 0.99;
 // The profile counts as this many sampled batches, and fades like them.
 constexpr double kPriorBatches = 4;
-// Variation of sizes (standard deviation over mean) at which samples and proportion weigh the same.
-constexpr double kEvenVariation = 0.2;
-// From here on the sizes vary enough to learn the proportion itself.
-constexpr double kLearnedVariation = 0.3;
+// Standard deviation of the profiled slope, in parts of the mean time per packet.
+constexpr double kShapeError = 0.4;
+// Of an execution's time, relative: before there are samples, and how quickly it follows them.
+constexpr double kUsualNoise = 0.5;
+constexpr double kNoiseStep = 0.1;
 
 }  // namespace
 
 ModuleCostEstimate::ModuleCostEstimate(CostLaw prior)
-    : prior_(std::move(prior)), shape_(prior_.line()), cost_(prior_) {}
+    : prior_(std::move(prior)),
+      shape_(prior_.line()),
+      cost_(prior_),
+      variance_(kUsualNoise * kUsualNoise) {}
 
 void ModuleCostEstimate::add(const CostSamples& samples) {
   if (!samples.is_possible()) return;
@@ -35,23 +42,37 @@ void ModuleCostEstimate::add(const CostSamples& samples) {
     sums_.add(period.mean_pkts(), prior_.line().ns(period.mean_pkts()), kPriorBatches);
   }
   has_samples_ = true;
+  learn_shape(period);
   sums_.fade_into(kDecay, period);
-  // Only this period's sizes count, around the mean of all: older variation that only fades teaches
-  // nothing new, and would mix a change of cost into the proportion.
-  const double size_pkts = sums_.mean_pkts();
-  const double spread = period.pkts_squared / period.batches -
-                        2 * size_pkts * period.pkts / period.batches + size_pkts * size_pkts;
-  fit(spread);
+  fit();
 }
 
-void ModuleCostEstimate::fit(double period_spread) {
-  const CostLaw::Line fitted = fit_line(sums_, shape_, kEvenVariation);
-  if (!std::isfinite(fitted.cost_per_batch_ns) || !std::isfinite(fitted.cost_per_pkt_ns)) return;
-  cost_ = prior_.bent_to(fitted, sums_.mean_pkts());
+// With the scale as it was before the period, in which the module's speed may have changed: that then
+// counts as noise.
+void ModuleCostEstimate::learn_shape(CostSums period) {
+  const double told_ns = scale_ * shape_.ns(period.mean_pkts());
+  if (told_ns > 0) {
+    const double error = period.mean_ns() / told_ns - 1;
+    variance_ += kNoiseStep * (period.batches * error * error - variance_);
+    period.time_ns /= scale_;
+    period.time_pkts_ns /= scale_;
+  }
+  shape_sums_.fade_into(kShapeDecay, period);
+  const double noise = std::sqrt(variance_ / shape_sums_.batches);
+  const bool has_profile = prior_.line().ns(1) > 0;
+  const CostLaw::Line line =
+      fit_line(shape_sums_, prior_.line(), has_profile ? noise / kShapeError : 0);
+  if (line.ns(1) > 0 && std::isfinite(line.ns(1))) shape_ = line;
+}
+
+void ModuleCostEstimate::fit() {
   const double size_pkts = sums_.mean_pkts();
-  const double learned = kLearnedVariation * kLearnedVariation * size_pkts * size_pkts;
-  const bool is_varied = sums_.variance_pkts2() >= learned && period_spread >= learned;
-  if (is_varied && sums_.time_ns > 0) shape_ = fitted;
+  const double shape_ns = shape_.ns(size_pkts);
+  const double scale = shape_ns > 0 ? sums_.mean_ns() / shape_ns : 1;
+  if (!std::isfinite(scale) || scale <= 0) return;
+  scale_ = scale;
+  cost_ =
+      prior_.bent_to({scale * shape_.cost_per_batch_ns, scale * shape_.cost_per_pkt_ns}, size_pkts);
 }
 
 double ModuleCostEstimate::drift_ratio() const {

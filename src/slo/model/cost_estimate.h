@@ -9,8 +9,8 @@
 
 namespace batchplane::slo {
 
-// Cost estimate of one module: fits a line through the samples, with older ones weighted less, and
-// adjusts the profile to it.
+// Cost estimate of one module: the profile, scaled by what is sampled, and bent where samples of
+// different sizes tell more than their noise.
 class ModuleCostEstimate {
  public:
   explicit ModuleCostEstimate(CostLaw prior);
@@ -24,13 +24,16 @@ class ModuleCostEstimate {
   [[nodiscard]] double drift_ratio() const;
 
  private:
-  // period_spread: mean square distance of this period's sizes from the overall mean size.
-  void fit(double period_spread);
+  void learn_shape(CostSums period);
+  void fit();
 
   CostLaw prior_;
-  CostLaw::Line shape_;  // ratio of the two costs, used when batch sizes hardly vary
+  CostLaw::Line shape_;  // the law at scale 1
+  double scale_ = 1;
   CostLaw cost_;         // keeps the shape of a profiled table
-  CostSums sums_;
+  CostSums sums_;        // recent samples
+  CostSums shape_sums_;  // samples at scale 1, older ones as well
+  double variance_;      // of one execution's time, relative
   bool has_samples_ = false;
 };
 

@@ -57,10 +57,10 @@ TEST(CostEstimate, VaryingSizesMoveEachCostByItself) {
   EXPECT_NEAR(estimate.cost().line().cost_per_batch_ns, 800, 25);
   EXPECT_NEAR(estimate.cost().line().cost_per_pkt_ns, 120, 2);
   // Once learned, the proportion stays when sizes no longer vary and everything becomes 1.5 times
-  // slower.
+  // slower: a jump that counts as noise for a while, so the profile's proportion regains some weight.
   for (int i = 0; i < 40; ++i) estimate.add(samples_of({16, 16, 16}, {1200, 180}));
-  EXPECT_NEAR(estimate.cost().line().cost_per_batch_ns, 1200, 50);
-  EXPECT_NEAR(estimate.cost().line().cost_per_pkt_ns, 180, 4);
+  EXPECT_NEAR(estimate.cost().line().cost_per_batch_ns, 1200, 120);
+  EXPECT_NEAR(estimate.cost().line().cost_per_pkt_ns, 180, 8);
 }
 
 // A drift of 2x is followed to within 5 % in 20 periods, with few samples per period and 10 %
@@ -93,6 +93,24 @@ TEST(CostEstimate, IsQuietInNoise) {
     EXPECT_NEAR(estimate.cost().line().cost_per_batch_ns, 1000, 150);
     EXPECT_NEAR(estimate.cost().line().cost_per_pkt_ns, 50, 8);
   }
+}
+
+// As sampled behind buffers on a real core: a few executions a period, of similar sizes, whose times
+// differ by half. A slope through the samples alone would be anything between nothing and all.
+TEST(CostEstimate, KeepsTheProportionWhereNoiseIsLarge) {
+  std::mt19937_64 random(7);
+  double most = 0;
+  for (int seed = 0; seed < 50; ++seed) {
+    ModuleCostEstimate estimate({66, 7});
+    for (int i = 0; i < 500; ++i) {
+      std::vector<uint32_t> sizes;
+      for (int k = 0; k < 3; ++k) sizes.push_back(6 + random() % 5);
+      estimate.add(samples_of(sizes, {66, 7}, 0.8, &random));
+      const double wrong = estimate.cost().line().cost_per_batch_ns / 66 - 1;
+      most += wrong * wrong / (50 * 500);
+    }
+  }
+  EXPECT_LT(std::sqrt(most), 0.3);
 }
 
 TEST(CostEstimate, NeverNegative) {

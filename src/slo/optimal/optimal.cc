@@ -49,7 +49,7 @@ bool Optimal::keeps_budget(const Evaluation& at, uint32_t f) const {
 }
 
 // Whether the flow keeps its SLO under the triggers in force. A measured delay needs less margin
-// than a predicted one.
+// than a predicted one; one period of noise is no reason to move.
 bool Optimal::keeps_slo(uint32_t f) const {
   const Flow& flow = flows_[f];
   if (flow.delay.slo_ns() <= 0) return true;
@@ -58,8 +58,9 @@ bool Optimal::keeps_slo(uint32_t f) const {
   }
   const double most_ns =
       stretch_ > 0 ? may_take_ns(f) : flow.delay.slo_ns() * (1 - margin_.at_rest());
+  const double delay_ns = std::min(flow.delay.measured_ns(), flow.delay.usual_ns());
   return found_.solution.is_infeasible[f] ||
-         flow.delay.measured_ns() + view_.egress_ns(f) <= most_ns;
+         (!flow.delay.is_late() && delay_ns + view_.egress_ns(f) <= most_ns);
 }
 
 bool Optimal::keep_budgets(const Evaluation& at) const {
@@ -119,7 +120,7 @@ void Optimal::keep_what_fits() {
   // Triggers solved for other ring credits come with those credits.
   if (rings_.is_changing()) return;
   const double best = cost_of(at_);
-  if (tries_.has_failed() && tries_.kept_ns() < (1 + kWorthAgain) * bottleneck_ns(joint_, at_)) {
+  if (tries_.is_in_vain() && tries_.kept_ns() < (1 + kWorthAgain) * bottleneck_ns(joint_, at_)) {
     take(tries_.kept_pkts());
     return;
   }
@@ -131,11 +132,13 @@ void Optimal::keep_what_fits() {
     mix(kept);
     const bool is_mixed = kept != view_.current();
     if (is_mixed) evaluate_at(kept, trial_);
-    const bool gains = cost_of(trial_) - best > kKeepWithin * best;
+    const double noise = load_.is_saturated() ? tries_.noise() : 0;
+    const double worth = std::max(kKeepWithin, noise);
+    const bool gains = cost_of(trial_) - best > worth * best;
     if (gains || (is_mixed && !keep_budgets(trial_))) kept.assign(chosen_.begin(), chosen_.end());
   }
   take({kept.begin(), kept.end()});
-  is_try_ = cost_of(at_) < now;
+  is_try_ = stays && cost_of(at_) < now && !tries_.has_failed();
 }
 
 // A controller that starts while another one's triggers hold packets runs without buffers for one
@@ -262,7 +265,7 @@ Decision Optimal::step(const Snapshot& snapshot) {
   limit_ages();
   judge(snapshot, decision);
   change(snapshot, decision);
-  if (is_try_ && has_moved_) tries_.begin();
+  if (is_try_ && has_moved_) tries_.begin(bottleneck_ns(joint_, in_force_));
   for (Flow& flow : flows_) flow.delay.decided();
   has_decided_ = true;
   return decision;

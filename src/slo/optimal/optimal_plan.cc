@@ -47,7 +47,7 @@ double Optimal::may_take_ns(uint32_t f) const {
   if (stretch_ > 0) return delay.slo_ns() * stretch_;
   // Below saturation larger batches gain only idle time: not worth the risk of coming closer.
   const bool may_come_closer = load_.is_saturated() && !flows_[f].is_excused;
-  return margin_.most_ns(delay.slo_ns(), may_come_closer ? delay.measured_ns() : 0);
+  return margin_.most_ns(delay.slo_ns(), may_come_closer ? delay.usual_ns() : 0);
 }
 
 void Optimal::set_budgets(double rate_pkts_per_ns) {
