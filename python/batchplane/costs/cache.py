@@ -15,6 +15,7 @@ from typing import Any
 from ..base.problems import BadInput
 from ..base.version import __version__
 from .costs import CostsFile, load_costs
+from .doubt import SURE, error_of
 from .file import VERSION
 from .keys import cpu_name, pipeline_key
 
@@ -40,7 +41,8 @@ class Kept:
     """The costs kept for a pipeline, or why they cannot be used; "" = never measured."""
 
     costs: CostsFile | None = None
-    reason: str = ""
+    reason: str = ""  # also for costs that can be used, but are in doubt
+    error: float = 0.0  # see error_of
 
 
 def kept_costs(pipeline: Mapping[str, Any], env: Mapping[str, str] = os.environ) -> Kept:
@@ -50,14 +52,16 @@ def kept_costs(pipeline: Mapping[str, Any], env: Mapping[str, str] = os.environ)
         return Kept(reason=_reason_of_others(path))
     try:
         costs = load_costs(path)
-        version = json.loads(path.read_text(encoding="utf-8")).get("daemon", "")
-    except (BadInput, OSError, ValueError):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        version, error = document.get("daemon", ""), error_of(document)
+    except (BadInput, OSError, ValueError, TypeError, LookupError, AttributeError):
         return Kept(reason="cannot be read")
     if costs.cpu != cpu_name():
         return Kept(reason=f"is from another machine ({costs.cpu or 'unknown'})")
     if version != __version__:
         return Kept(reason=f"is from another version ({version or 'unknown'})")
-    return Kept(costs)
+    doubt = f"is up to {error:.0%} off what the whole pipeline takes" if error > SURE else ""
+    return Kept(costs, doubt, error)
 
 
 def _reason_of_others(path: Path) -> str:

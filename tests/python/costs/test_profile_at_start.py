@@ -72,6 +72,29 @@ def test_an_unusable_profile_is_reported_and_made_again(
     assert said(env) == [] and measured == ["small"]
 
 
+def doubtful(law_ns: float) -> dict[str, Any]:
+    points = [{"measured_ns_per_pkt": 100.0, "law_ns_per_pkt": ns} for ns in (100.0, law_ns)]
+    return {**COSTS, "check": {"points": points}}
+
+
+def test_costs_that_do_not_add_up_are_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = {"XDG_CACHE_HOME": str(tmp_path)}
+    # Two busy moments, a quieter one, and a quiet one that need not be measured again.
+    coming = [doubtful(160.0), doubtful(60.0), doubtful(130.0), doubtful(110.0)]
+    monkeypatch.setattr(startup_profile, "profile_pipeline", lambda *_, **__: coming.pop(0))
+    assert "up to 40% off" in said(env)[-1] and len(coming) == 2
+    kept = cached_costs(PIPELINE, env)
+    assert kept is not None, "until then it is in use"
+    first, last = said(env)
+    assert first.startswith(
+        "the saved profile is up to 40% off what the whole pipeline takes: prof"
+    )
+    assert last.startswith("profiled in") and not coming
+    assert said(env) == []
+
+
 def test_what_cannot_be_measured_does_not_stop_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
