@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """shared.py - the same pipelines on a core of a shared machine, as measured on one.
 
-Executions of the same batch differ by half. For half a second on average everything takes 1.5 times
-as long, and then for as long it does not; 400 times a second the machine takes 10 to 70 us away.
-What the controller knows at the start was measured in another moment: batches cost 1.5 times what
-they do now, and packets 0.7 times.
+Executions of the same batch differ by half. Slow spells, in which everything takes 1.5 times as
+long, and fast ones alternate, half a second each on average; 400 times a second the machine takes
+10 to 70 us away. The controller has to estimate costs from sampled executions, and begins with
+those of another moment: batches cost 1.5 times what they do now, and packets 0.7 times.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ namespace batchplane {
 
 // Owner of produce/free_slots: the producer. Owner of consume/peek: the consumer. size(): any thread. Indices
 // only grow; each side caches the other's index and reads the shared one only when the cached one says full
-// or empty, so that the index's cache line moves between the cores once per burst.
+// or empty, so that the index's cache line moves between the cores once per burst. To tell how full the ring
+// is, the consumer reads it now and then (RingFill::due).
 template <class Slot>
 class SpscRing {
   static_assert(std::is_trivially_copyable_v<Slot>);
@@ -57,10 +58,9 @@ class SpscRing {
     if (seen_tail_ - head < max) {
       look_at_tail();
       fill_.look(seen_tail_ - head);
-    } else if (++blind_polls_ == kBlindPolls) {
-      blind_polls_ = 0;
+    } else if (const uint32_t polls = fill_.due(); polls != 0) {
       look_at_tail();
-      fill_.look(seen_tail_ - head, kBlindPolls);
+      fill_.look(seen_tail_ - head, polls);
     }
     const auto k = static_cast<uint32_t>(std::min<uint64_t>(max, seen_tail_ - head));
     const Slot* const slots = slots_.get();
@@ -109,9 +109,6 @@ class SpscRing {
   }
   void look_at_tail() { seen_tail_ = tail_.load(std::memory_order_acquire); }
 
-  // Polls that need not read the producer's index tell nothing about the fill: one in so many reads it all
-  // the same, and counts for all.
-  static constexpr uint32_t kBlindPolls = 8;
   static constexpr uint32_t kSlotsPerLine = std::max<uint32_t>(64 / sizeof(Slot), 1);
 
   struct FreeSlots {
@@ -126,7 +123,6 @@ class SpscRing {
   uint64_t seen_head_ = 0;
   alignas(128) std::atomic<uint64_t> head_{0};
   uint64_t seen_tail_ = 0;
-  uint32_t blind_polls_ = 0;
   RingFill fill_;
 };
 

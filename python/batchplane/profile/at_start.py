@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from rich.console import Console
@@ -52,26 +53,34 @@ def ensure_profile(
     start_s = time.monotonic()
     try:
         document = _surest(pipeline, errors, cores)
-        path = keep_costs(pipeline, document, env)
+        off = error_of(document)
+        if kept.costs is None or off < kept.error:
+            path = keep_costs(pipeline, document, env)
+            _say(errors, f"profiled in {time.monotonic() - start_s:.1f} s, saved as {path}")
+        else:
+            off = kept.error
     except (BatchplaneError, OSError) as error:
         reason = error.lines()[0] if isinstance(error, BatchplaneError) else str(error)
-        _say(errors, f"profiling failed, using built-in costs: {reason}", "yellow")
+        instead = "built-in costs" if kept.costs is None else "the saved profile"
+        _say(errors, f"profiling failed, using {instead}: {reason}", "yellow")
         return
-    _say(errors, f"profiled in {time.monotonic() - start_s:.1f} s, saved as {path}")
-    if (off := error_of(document)) > SURE:
+    if off > SURE:
         _say(
             errors,
-            f"its costs are up to {off:.0%} off what the whole pipeline takes, as on a busy "
-            "machine: sampled runs correct them, and the next start measures again",
+            f"costs are up to {off:.0%} off what the whole pipeline takes, as on a busy machine: "
+            "sampled runs correct them, and the next start measures again",
             "yellow",
         )
 
 
 def _surest(pipeline: Mapping[str, Any], errors: Console, cores: str | None) -> dict[str, Any]:
-    documents: list[dict[str, Any]] = []
-    while len(documents) < _TRIES and not any(error_of(found) <= SURE for found in documents):
-        documents.append(_measured(pipeline, errors, cores))
-    return min(documents, key=error_of)
+    document = _measured(pipeline, errors, cores)
+    for _ in range(_TRIES - 1):
+        if error_of(document) <= SURE:
+            break
+        with suppress(BatchplaneError):
+            document = min(document, _measured(pipeline, errors, cores), key=error_of)
+    return document
 
 
 def _measured(pipeline: Mapping[str, Any], errors: Console, cores: str | None) -> dict[str, Any]:

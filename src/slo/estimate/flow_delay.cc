@@ -12,6 +12,7 @@ namespace batchplane::slo {
 namespace {
 constexpr double kMinRatio = 0.4;
 constexpr double kMaxRatio = 4;
+constexpr double kLeastWithout = 0.9;
 constexpr double kRatioStep = 0.25;  // step of the ratio towards the measured one
 constexpr double kLateStep = 0.5;    // the same step after a period that broke the SLO
 constexpr double kFaded = 0.1;       // part of a learned ratio that fades per period of backlog
@@ -83,7 +84,7 @@ void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const 
   double ratio = std::clamp(measured_ns_ / modelled_ns, kMinRatio, kMaxRatio);
   // Without buffers all runs may be alike: a shorter delay then says little about runs with
   // buffers.
-  if (!how.holds) ratio = std::max(ratio, std::min(1.0, ratio_));
+  if (!how.holds) ratio = std::max(ratio, std::min(kLeastWithout, ratio_));
   if (ratio > ratio_ && how.is_cut && !is_late_) return;
   const double error = ratio / ratio_ - 1;
   if (periods_ > 0 && how.holds) {
@@ -101,7 +102,7 @@ void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const 
     step = kFaded;
   }
   ratio_ *= 1 + step * error;
-  usual_ns_ = modelled_ns * ratio_;
+  if (how.holds) usual_ns_ = modelled_ns * ratio_;
 }
 
 Margin::Margin(const Settings& settings) : move_error_(settings.tolerance / kOfMoves) {}

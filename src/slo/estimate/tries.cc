@@ -16,33 +16,32 @@ void Tries::forget() {
   kept_ns_ = 0;
   patience_ = kMinPatience;
   left_ = 0;
+  last_ns_ = noise_ = 0;
   is_trying_ = has_failed_ = is_in_vain_ = false;
 }
 
 void Tries::observe(const std::vector<double>& triggers_pkts, bool is_kept, double pkt_ns) {
-  if (triggers_pkts == last_pkts_) {
+  if (last_ns_ > 0 && triggers_pkts == last_pkts_) {
     noise_ += kNoiseStep * (std::abs(pkt_ns / last_ns_ - 1) - noise_);
   }
   last_ns_ = pkt_ns;
   last_pkts_ = triggers_pkts;
   const bool was_trying = std::exchange(is_trying_, false);
-  is_in_vain_ = was_trying && has_kept() && is_kept && pkt_ns > kNoGain * kept_ns_;
+  is_in_vain_ = was_trying && is_kept && has_kept() && pkt_ns > (kNoGain + noise_) * kept_ns_;
   has_failed_ = is_in_vain_ || (was_trying && !is_kept);
   if (left_ > 0) --left_;
-  if (has_failed_) {
+  if (!is_kept) kept_ns_ = 0;
+  // Only tries that break an SLO have to become rare.
+  if (is_in_vain_) {
+    left_ = kMinPatience;
+  } else if (has_failed_) {
     left_ = patience_;
     patience_ = std::min(kGrowth * patience_, kMaxPatience);
-    return;
+  } else if (was_trying) {
+    patience_ = std::max(patience_ / 2, kMinPatience);
   }
-  if (was_trying) patience_ = std::max(patience_ / 2, kMinPatience);
-  if (!is_kept) {
-    kept_ns_ = 0;
-    return;
-  }
-  if (pkt_ns < kFaster * began_ns_) {
-    patience_ = kMinPatience;
-    left_ = 0;
-  }
+  if (!is_kept || has_failed_) return;
+  if (pkt_ns < kFaster * began_ns_) left_ = 0;
   kept_pkts_.assign(triggers_pkts.begin(), triggers_pkts.end());
   kept_ns_ = pkt_ns;
 }

@@ -3,9 +3,8 @@
 // gain.
 //
 // A model errs most at triggers that were never in force. Triggers that keep all SLOs are left only
-// for a gain, and rarely if the last try failed. If it gained nothing, they come back; if it broke an SLO,
-// the model has learnt from that. A core that has
-// become faster since then, as a shared one does, may keep today what failed before.
+// for a gain, and rarely if the last try broke an SLO. If it only gained nothing, they come back. If the
+// core has become faster since a failed try, as a shared one may, what failed may now keep the SLOs.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +17,10 @@ class Tries {
   // Records a period with these triggers: whether all SLOs were kept, and the time per packet.
   void observe(const std::vector<double>& triggers_pkts, bool is_kept, double pkt_ns);
   // The period says nothing about its triggers, good or bad.
-  void skip() { has_failed_ = is_in_vain_ = is_trying_ = false; }
+  void skip() {
+    has_failed_ = is_in_vain_ = is_trying_ = false;
+    last_ns_ = 0;
+  }
   // To be called when traffic, costs or SLOs have changed.
   void forget();
 
@@ -28,8 +30,6 @@ class Tries {
   [[nodiscard]] bool has_kept() const { return kept_ns_ > 0; }
   [[nodiscard]] const std::vector<uint32_t>& kept_pkts() const { return kept_pkts_; }
   [[nodiscard]] double kept_ns() const { return kept_ns_; }
-  // Relative change of a packet's time from period to period under the same triggers, on average.
-  [[nodiscard]] double noise() const { return noise_; }
   [[nodiscard]] bool may_try() const { return left_ == 0; }
   // The next period is a try; now a packet takes `pkt_ns`.
   void begin(double pkt_ns) {
@@ -45,7 +45,7 @@ class Tries {
 
   std::vector<uint32_t> kept_pkts_;
   double kept_ns_ = 0;  // time per packet with kept_pkts_; 0: none
-  double noise_ = 0;
+  double noise_ = 0;  // mean relative change of that from period to period under the same triggers
   double last_ns_ = 0;  // time per packet in the last period
   std::vector<double> last_pkts_;
   double began_ns_ = 0;               // the same before the last try

@@ -24,7 +24,9 @@ constexpr double kPriorBatches = 4;
 constexpr double kShapeError = 0.4;
 // Of an execution's time, relative: before there are samples, and how quickly it follows them.
 constexpr double kUsualNoise = 0.5;
-constexpr double kNoiseStep = 0.1;
+constexpr double kNoiseStep = 1 - kShapeDecay;
+// Standard deviations beyond which a period's samples say nothing: another program had the core.
+constexpr double kFarOff = 4;
 
 }  // namespace
 
@@ -47,32 +49,32 @@ void ModuleCostEstimate::add(const CostSamples& samples) {
   fit();
 }
 
-// With the scale as it was before the period, in which the module's speed may have changed: that then
-// counts as noise.
-void ModuleCostEstimate::learn_shape(CostSums period) {
-  const double told_ns = scale_ * shape_.ns(period.mean_pkts());
+// With the level as it was before the period: if the module's speed changed in it, that counts as noise.
+void ModuleCostEstimate::learn_shape(const CostSums& period) {
+  const double told_ns = shape_.ns(period.mean_pkts());
   if (told_ns > 0) {
     const double error = period.mean_ns() / told_ns - 1;
-    variance_ += kNoiseStep * (period.batches * error * error - variance_);
-    period.time_ns /= scale_;
-    period.time_pkts_ns /= scale_;
+    const double square = period.batches * error * error;
+    const bool is_far_off = square > kFarOff * kFarOff * variance_;
+    variance_ += kNoiseStep * (square - variance_);
+    if (is_far_off) return;
   }
   shape_sums_.fade_into(kShapeDecay, period);
   const double noise = std::sqrt(variance_ / shape_sums_.batches);
-  const bool has_profile = prior_.line().ns(1) > 0;
-  const CostLaw::Line line =
-      fit_line(shape_sums_, prior_.line(), has_profile ? noise / kShapeError : 0);
+  const CostLaw::Line line = fit_line(shape_sums_, prior_.line(), noise / kShapeError);
   if (line.ns(1) > 0 && std::isfinite(line.ns(1))) shape_ = line;
 }
 
+// Brings the proportion, and the samples that it comes from, to the level of recent samples.
 void ModuleCostEstimate::fit() {
   const double size_pkts = sums_.mean_pkts();
   const double shape_ns = shape_.ns(size_pkts);
   const double scale = shape_ns > 0 ? sums_.mean_ns() / shape_ns : 1;
   if (!std::isfinite(scale) || scale <= 0) return;
-  scale_ = scale;
-  cost_ =
-      prior_.bent_to({scale * shape_.cost_per_batch_ns, scale * shape_.cost_per_pkt_ns}, size_pkts);
+  shape_ = {scale * shape_.cost_per_batch_ns, scale * shape_.cost_per_pkt_ns};
+  shape_sums_.time_ns *= scale;
+  shape_sums_.time_pkts_ns *= scale;
+  cost_ = prior_.bent_to(shape_, size_pkts);
 }
 
 double ModuleCostEstimate::drift_ratio() const {

@@ -24,15 +24,14 @@ class ModuleCostEstimate {
   [[nodiscard]] double drift_ratio() const;
 
  private:
-  void learn_shape(CostSums period);
+  void learn_shape(const CostSums& period);
   void fit();
 
   CostLaw prior_;
-  CostLaw::Line shape_;  // the law at scale 1
-  double scale_ = 1;
+  CostLaw::Line shape_;
   CostLaw cost_;         // keeps the shape of a profiled table
   CostSums sums_;        // recent samples
-  CostSums shape_sums_;  // samples at scale 1, older ones as well
+  CostSums shape_sums_;  // older ones as well, at the level of the recent ones
   double variance_;      // of one execution's time, relative
   bool has_samples_ = false;
 };

@@ -113,6 +113,24 @@ TEST(CostEstimate, KeepsTheProportionWhereNoiseIsLarge) {
   EXPECT_LT(std::sqrt(most), 0.3);
 }
 
+// Hours of noise do not raise the level of anything inside, and what an interrupted execution took is
+// not held against the packets.
+TEST(CostEstimate, KeepsItsLevelForHours) {
+  std::mt19937_64 random(3);
+  ModuleCostEstimate estimate({66, 7});
+  for (int i = 0; i < 3'000'000; ++i) {
+    std::vector<uint32_t> sizes;
+    for (int k = 0; k < 2; ++k) sizes.push_back(6 + random() % 5);
+    CostSamples samples = samples_of(sizes, {66, 7}, 0.9, &random);
+    if (i % 1000 == 0) samples.add(10, 70'000);
+    estimate.add(samples);
+    if (i % 1000 != 200) continue;
+    EXPECT_NEAR(estimate.cost().line().ns(8), 122, 100);
+    EXPECT_GT(estimate.cost().line().cost_per_batch_ns, 15);
+    EXPECT_GT(estimate.cost().line().cost_per_pkt_ns, 2);
+  }
+}
+
 TEST(CostEstimate, NeverNegative) {
   ModuleCostEstimate falling({1000, 50});  // larger batches are faster: no negative slope
   ModuleCostEstimate rising({1000, 50});   // time grows with the square: no negative intercept

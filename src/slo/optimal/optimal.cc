@@ -10,12 +10,13 @@
 namespace batchplane::slo {
 namespace {
 constexpr double kKeepWithin = 0.003;  // of the best load: within it the triggers in force stay
-constexpr double kWorthAgain = 0.03;   // of a load: beyond, a failed move is mended, not taken back
-constexpr double kIdleLoad = 0.85;     // without buffers: above this load they are worth having
-constexpr double kIdleAgain = 0.7;     // the same, where something is held: loads vary
-constexpr double kQueueLoad = 0.7;     // load above which a queue may form at any time
-constexpr uint32_t kMaxLulls = 50;     // periods in a row
-constexpr double kLimitLower = 0.01;   // relative change of an age limit that is worth a command
+constexpr double kGainStep = 0.1;
+constexpr double kWorthAgain = 0.03;  // of a load: beyond, a failed move is mended, not taken back
+constexpr double kIdleLoad = 0.85;    // without buffers: above this load they are worth having
+constexpr double kIdleAgain = 0.7;    // the same, where something is held: loads vary
+constexpr double kQueueLoad = 0.7;    // load above which a queue may form at any time
+constexpr uint32_t kMaxLulls = 50;    // periods in a row
+constexpr double kLimitLower = 0.01;  // relative change of an age limit that is worth a command
 constexpr double kLimitHigher = 0.05;
 }  // namespace
 
@@ -114,6 +115,14 @@ void Optimal::take(std::vector<uint32_t> triggers_pkts) {
   evaluate(view_.program(), as_real_, at_);
 }
 
+// What there is to gain changes from period to period though triggers rest, as laws are estimates. What
+// slows everything is no part of it.
+void Optimal::follow_gain(double gain) {
+  const double last = std::exchange(last_gain_, gain);
+  if (has_moved_ || !load_.is_saturated() || last <= 0) return;
+  gain_noise_ += kGainStep * (std::abs(gain - last) - gain_noise_);
+}
+
 // Triggers move where they gain, or where an SLO is missed. Where moves failed before, triggers in
 // force that keep the SLOs stay for a while.
 void Optimal::keep_what_fits() {
@@ -127,14 +136,13 @@ void Optimal::keep_what_fits() {
   std::vector<double> kept = view_.current();
   evaluate_at(kept, trial_);
   const double now = cost_of(trial_);
+  follow_gain(now / best);
   const bool stays = keep_slos();
   if (tries_.may_try() || !stays) {
     mix(kept);
     const bool is_mixed = kept != view_.current();
     if (is_mixed) evaluate_at(kept, trial_);
-    const double noise = load_.is_saturated() ? tries_.noise() : 0;
-    const double worth = std::max(kKeepWithin, noise);
-    const bool gains = cost_of(trial_) - best > worth * best;
+    const bool gains = cost_of(trial_) - best > std::max(kKeepWithin, gain_noise_) * best;
     if (gains || (is_mixed && !keep_budgets(trial_))) kept.assign(chosen_.begin(), chosen_.end());
   }
   take({kept.begin(), kept.end()});

@@ -63,6 +63,7 @@ class Optimal final : public Controller {
   void wait_in_rings(double rate_pkts_per_ns);
   void wait_for_runs(bool is_all_carried);
   void observe();
+  void follow_gain(double gain);
   void keep_what_fits();
   void mix(std::vector<double>& triggers_pkts) const;
   void take(std::vector<uint32_t> triggers_pkts);
@@ -138,6 +139,8 @@ class Optimal final : public Controller {
   bool has_decided_ = false;
   bool is_try_ = false;     // the chosen triggers are a try, for a gain
   uint32_t lulls_ = 0;      // in a row
+  double last_gain_ = 0;    // cost of the triggers in force over that of the best
+  double gain_noise_ = 0;   // its mean change from period to period at rest
   bool has_moved_ = false;  // the last decision moved triggers
 };
 
