@@ -30,6 +30,13 @@ Each = Annotated[
     float,
     typer.Option("--each", min=0.5, metavar="SECONDS", help="how long to run each controller"),
 ]
+Turns = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        help="in how many turns, of a second at least: all meet the same moments of the machine",
+    ),
+]
 Period = Annotated[str | None, typer.Option(metavar="TIME", help="control period (default 10ms)")]
 Costs = Annotated[
     str | None,
@@ -55,6 +62,7 @@ def compare_command(
     controllers: Controllers = "null,max,optimal",
     slos: Slos = None,
     each: Each = 5.0,
+    turns: Turns = 3,
     period: Period = None,
     costs: Costs = None,
     is_unprofiled: NoProfile = False,
@@ -78,5 +86,6 @@ def compare_command(
         each,
         as_json,
         simulate,
+        turns,
     )
     raise typer.Exit(compare(pipeline, params or [], options, out(), errors()))

@@ -25,7 +25,7 @@ from ..daemon.process import stop_daemon
 from ..show.rates import Snapshot
 from ..show.view import facts_line
 from .options import CompareOptions
-from .rows import Row, row_between
+from .rows import Row, merged, row_between
 from .view import Stage, closing_lines, final_table, live_view, plain_line
 
 # A new controller settles for this long; nothing is counted before.
@@ -106,28 +106,37 @@ class _Comparison:
         self._controlled = frozenset(
             str(module["name"]) for module in model["modules"] if module["is_controlled"]
         )
-        self._done: list[Row] = []
+        self._turns: dict[str, list[Row]] = {}
         self._live: Live | None = None
         self._told_s = 0.0
 
     def run(self) -> list[Row]:
-        """Runs all controllers, one after the other."""
+        """Runs all controllers in turn, several times."""
         is_live = self._out.is_terminal and not self._options.as_json
         if not is_live:
             self._go()
-            return self._done
-        with Live(console=self._out, auto_refresh=False, transient=True) as self._live:
-            self._go()
-        return self._done
+        else:
+            with Live(console=self._out, auto_refresh=False, transient=True) as self._live:
+                self._go()
+        return [merged(turns) for turns in self._turns.values()]
 
     def _go(self) -> None:
-        for number, controller in enumerate(self._options.controllers):
-            self._choose(controller)
-            self._watch(controller, number, None, _SETTLE_S)
-            self._count_anew()
-            first: Snapshot = self._client.show("all")
-            last = self._watch(controller, number, first, self._options.each_s)
-            self._done.append(row_between(controller, first, last, self._controlled))
+        for _ in range(self._options.turns):
+            for controller in self._options.controllers:
+                self._turn(controller)
+
+    def _turn(self, controller: str) -> None:
+        self._choose(controller)
+        self._watch(controller, None, _SETTLE_S)
+        self._count_anew()
+        first: Snapshot = self._client.show("all")
+        last = self._watch(controller, first, self._turn_s)
+        row = row_between(controller, first, last, self._controlled)
+        self._turns.setdefault(controller, []).append(row)
+
+    @property
+    def _turn_s(self) -> float:
+        return self._options.each_s / self._options.turns
 
     def _choose(self, controller: str) -> None:
         words = [f"controller={controller}"]
@@ -148,9 +157,7 @@ class _Comparison:
             ]
         )
 
-    def _watch(
-        self, controller: str, number: int, first: Snapshot | None, length_s: float
-    ) -> Snapshot:
+    def _watch(self, controller: str, first: Snapshot | None, length_s: float) -> Snapshot:
         start_s = time.monotonic()
         snapshot: Snapshot = self._client.show("all")
         while (left_s := start_s + length_s - time.monotonic()) > 0:
@@ -158,22 +165,28 @@ class _Comparison:
             before = first or snapshot
             snapshot = self._client.show("all")
             row = row_between(controller, before, snapshot, self._controlled)
-            self._show(row, number, first is not None, time.monotonic() - start_s)
+            self._show(row, first is not None, time.monotonic() - start_s)
         return snapshot
 
-    def _show(self, row: Row, number: int, is_counted: bool, elapsed_s: float) -> None:
+    def _show(self, row: Row, is_counted: bool, elapsed_s: float) -> None:
         if self._live is None:
             self._tell(row, is_counted, elapsed_s)
             return
-        each_s = self._options.each_s + _SETTLE_S
+        turn_s = self._turn_s + _SETTLE_S
+        controllers = self._options.controllers
+        n_done = sum(len(turns) for turns in self._turns.values())
         stage = Stage(
             str(self._pipeline["name"]),
-            self._options.controllers,
-            number * each_s + elapsed_s + (_SETTLE_S if is_counted else 0),
-            len(self._options.controllers) * each_s,
+            controllers,
+            controllers.index(row.controller),
+            n_done * turn_s + elapsed_s + (_SETTLE_S if is_counted else 0),
+            len(controllers) * self._options.turns * turn_s,
             is_counted,
         )
-        self._live.update(live_view(stage, [*self._done, row], self._out.width), refresh=True)
+        rows = {controller: merged(turns) for controller, turns in self._turns.items()}
+        if is_counted or row.controller not in rows:
+            rows[row.controller] = merged([*self._turns.get(row.controller, []), row])
+        self._live.update(live_view(stage, [*rows.values()], self._out.width), refresh=True)
 
     def _tell(self, row: Row, is_counted: bool, elapsed_s: float) -> None:
         """Prints one line a second, for files and pipes."""

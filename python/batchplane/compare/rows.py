@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..show.rates import Snapshot
@@ -32,6 +33,7 @@ class Row:
     held_up_ratio: float  # of the time, by the machine
     n_flows: int
     is_undisturbed: bool = True  # delays of periods without interruptions by the machine
+    turn_rates_pps: tuple[float, ...] = ()  # if it had several turns
 
     @property
     def of_slo(self) -> float | None:
@@ -50,8 +52,46 @@ class Row:
         """Whether the machine held the worker up for too long to be ignored."""
         return self.held_up_ratio > _HELD_UP_TOLD
 
+    def ratio_to(self, base: Row) -> float:
+        """Its rate over another one's: the median over the turns, so that both had the same moments
+        of the machine."""
+        return statistics.median(self.ratios_to(base))
+
+    def ratios_to(self, base: Row) -> list[float]:
+        """The same in each turn."""
+        mine, others = self.turn_rates_pps, base.turn_rates_pps
+        pairs = [*zip(mine, others, strict=False)] or [(self.rate_pps, base.rate_pps)]
+        return [a / b if b else 0.0 for a, b in pairs]
+
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "is_kept": self.is_kept}
+
+
+def merged(turns: Sequence[Row]) -> Row:
+    """All turns of a controller, equally long: rates are means, delays medians."""
+    last = turns[-1]
+    if len(turns) == 1:
+        return last
+    rates_pps = [row.rate_pps for row in turns]
+    batches = [row.rate_pps / row.batch_mean_pkts for row in turns if row.batch_mean_pkts]
+    # Without a flow that has an SLO there is no delay either.
+    late, p50_ns, p95_ns = (
+        [value for row in turns if (value := getattr(row, key)) is not None]
+        for key in ("late_ratio", "p50_ns", "p95_ns")
+    )
+    return replace(
+        last,
+        rate_pps=statistics.mean(rates_pps),
+        batch_mean_pkts=sum(rates_pps) / sum(batches) if len(batches) == len(turns) else None,
+        p50_ns=statistics.median(p50_ns) if p50_ns else None,
+        p95_ns=statistics.median(p95_ns) if p95_ns else None,
+        late_ratio=statistics.mean(late) if late else None,
+        periods=sum(row.periods for row in turns),
+        violated_periods=sum(row.violated_periods for row in turns),
+        held_up_ratio=statistics.mean(row.held_up_ratio for row in turns),
+        is_undisturbed=all(row.is_undisturbed for row in turns),
+        turn_rates_pps=tuple(rates_pps),
+    )
 
 
 def row_between(

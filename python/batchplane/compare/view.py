@@ -28,13 +28,14 @@ class Stage:
 
     pipeline: str
     controllers: tuple[str, ...]
+    running: int  # number of the controller whose turn it is
     elapsed_s: float
     length_s: float
     is_counted: bool  # else the controller is still settling
 
 
 def live_view(stage: Stage, rows: Sequence[Row], width: int = _PLAIN_WIDTH) -> RenderableType:
-    """All results so far; the last row is the controller that is running."""
+    """All results so far, of the first of the controllers or of all."""
     bar = min(max((width - 50) // 2, _MIN_BAR), _MAX_BAR)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for head, justify in (
@@ -48,7 +49,7 @@ def live_view(stage: Stage, rows: Sequence[Row], width: int = _PLAIN_WIDTH) -> R
             table.add_row(Text(f"  {controller}", "dim"))
             continue
         row = rows[number]
-        is_now = number == len(rows) - 1
+        is_now = number == stage.running
         shows_delay = row.of_slo is not None and (stage.is_counted or not is_now)
         table.add_row(
             Text(f"{'>' if is_now else ' '} {controller}", "bold" if is_now else ""),
@@ -58,7 +59,7 @@ def live_view(stage: Stage, rows: Sequence[Row], width: int = _PLAIN_WIDTH) -> R
             _delay_text(row) if shows_delay else Text(""),
             "-" if row.batch_mean_pkts is None else three_digits(row.batch_mean_pkts),
         )
-    return Group(_title(stage, rows), Text(""), table, Text(""), _legend(rows))
+    return Group(_title(stage, rows), Text(""), table, Text(""), _legend(rows[stage.running]))
 
 
 def _title(stage: Stage, rows: Sequence[Row]) -> Text:
@@ -73,12 +74,12 @@ def _title(stage: Stage, rows: Sequence[Row]) -> Text:
     return text
 
 
-def _legend(rows: Sequence[Row]) -> Text:
+def _legend(row: Row) -> Text:
     text = Text(
         "the mark in each bar is the SLO; a buffer in front of each module collects packets", "dim"
     )
-    if rows and rows[-1].is_disturbed:
-        share = f"\nthe machine held the worker up for {rows[-1].held_up_ratio:.0%} of the time"
+    if row.is_disturbed:
+        share = f"\nthe machine held the worker up for {row.held_up_ratio:.0%} of the time"
         text.append(f"{share}; this time is excluded", "yellow")
     return text
 
@@ -127,11 +128,10 @@ def final_table(rows: Sequence[Row]) -> RenderableType:
         "<SLO met", "late", "violated",
     )  # fmt: skip
     for row in rows:
-        gain = row.rate_pps / base.rate_pps - 1 if base.rate_pps and row is not base else None
         table.add_row(
             Text(row.controller, "bold"),
             Text(short_rate(row.rate_pps), "bold"),
-            "-" if gain is None else f"{gain:+.0%}",
+            "-" if row is base else _gain(row, base),
             "-" if row.batch_mean_pkts is None else three_digits(row.batch_mean_pkts),
             short_duration(row.p50_ns),
             Text(short_duration(row.p95_ns), "" if row.of_slo is None else _style(row.of_slo)),
@@ -141,6 +141,12 @@ def final_table(rows: Sequence[Row]) -> RenderableType:
             f"{row.violated_periods} of {row.periods}" if row.slo_ns else "-",
         )
     return Group(Text(""), table, Text(""))
+
+
+def _gain(row: Row, base: Row) -> str:
+    ratios = row.ratios_to(base)
+    gain = f"{row.ratio_to(base) - 1:+.0%}"
+    return gain if len(ratios) == 1 else f"{gain} [{min(ratios) - 1:+.0%}, {max(ratios) - 1:+.0%}]"
 
 
 def _promise(row: Row) -> Text:
@@ -156,6 +162,10 @@ def closing_lines(rows: Sequence[Row], balance: dict[str, Any]) -> list[Text]:
     lines = [_conclusion(rows)] if len(rows) > 1 else []
     if any(row.is_disturbed for row in rows):
         lines.append(_disturbance(rows))
+    if n_turns := len(rows[0].turn_rates_pps):
+        lines.append(
+            Text(f"gains: median of {n_turns} turns [least, most]; p50, p95: median of them", "dim")
+        )
     lines.append(
         Text("batch: mean packets per batch; p50, p95: flow closest to its SLO, which covers "
              "95 % of its packets; violated: control periods", "dim")
@@ -184,14 +194,14 @@ def _disturbance(rows: Sequence[Row]) -> Text:
 
 def _conclusion(rows: Sequence[Row]) -> Text:
     base, last = rows[0], rows[-1]
-    ratio = last.rate_pps / base.rate_pps if base.rate_pps else 0.0
+    ratio = last.ratio_to(base)
     kept = {True: "meets every SLO", False: "misses its SLO", None: "runs"}[last.is_kept]
     text = Text.assemble(
         (last.controller, "bold"), f" {kept} at ",
         (f"{ratio:.2f} times the rate of {base.controller}", "bold green" if ratio > 1 else "bold"),
     )  # fmt: skip
     for row in rows[1:-1]:
-        share = last.rate_pps / row.rate_pps if row.rate_pps else 0.0
+        share = last.ratio_to(row)
         does = {True: "meets it too", False: "misses it", None: "runs"}[row.is_kept]
         text.append(f"; {row.controller} {does}, {last.controller} reaches {share:.0%} of its rate")
     return text

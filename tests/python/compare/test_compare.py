@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import io
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 from rich.console import Console, RenderableType
 
-from batchplane.compare.rows import Row, row_between
+from batchplane.compare.options import CompareOptions
+from batchplane.compare.rows import Row, merged, row_between
 from batchplane.compare.view import Stage, closing_lines, final_table, live_view, plain_line
 
 MS = 1_000_000
@@ -121,8 +123,39 @@ def test_disturbance_is_reported() -> None:
     )
 
 
+def test_turns_compare_what_had_the_same_moments_of_the_machine() -> None:
+    # A machine that is twice as fast in the second turn, and in the third halfway through it.
+    null = merged([row("null", pps, 20_000) for pps in (4e6, 8e6, 4e6)])
+    best = merged(
+        [row("optimal", pps, p95) for pps, p95 in ((6e6, 9_000), (12e6, 8_000), (8e6, 7_000))]
+    )
+    assert best.rate_pps == pytest.approx(26e6 / 3) and best.p95_ns == 8_000
+    assert best.ratio_to(null) == pytest.approx(1.5)
+    assert best.periods == 3 * row("optimal", 1e6, 1).periods
+    table = text_of(final_table([null, best]))
+    assert "+50% [+50%, +100%]" in table
+    said = "".join(text_of(line) for line in closing_lines([null, best], {}))
+    assert "1.50 times the rate of null" in said and "median of 3 turns" in said
+    assert merged([best]) is best
+
+
+def test_a_batch_is_the_mean_over_all_turns() -> None:
+    turns = [
+        replace(row("max", 4e6, 1), batch_mean_pkts=8.0),
+        replace(row("max", 8e6, 1), batch_mean_pkts=32.0),
+    ]
+    assert merged(turns).batch_mean_pkts == pytest.approx(12 / (4 / 8 + 8 / 32))
+    free = [replace(each, slo_ns=None, p50_ns=None, p95_ns=None, late_ratio=None) for each in turns]
+    assert merged(free).is_kept is None and merged(free).late_ratio is None
+
+
+@pytest.mark.parametrize(("each_s", "turns"), [(0.5, 1), (2.5, 2), (5.0, 3), (60.0, 3)])
+def test_no_turn_is_shorter_than_a_second(each_s: float, turns: int) -> None:
+    assert CompareOptions(cast(Any, None), each_s=each_s).turns == turns
+
+
 def test_bars_show_rate_and_delay_against_the_slo() -> None:
-    stage = Stage("gateway", ("null", "max", "optimal"), 7.0, 16.5, is_counted=True)
+    stage = Stage("gateway", ("null", "max", "optimal"), 1, 7.0, 16.5, is_counted=True)
     lines = text_of(live_view(stage, ROWS[:2], 120)).splitlines()
     assert "7 of 16 s" in lines[0] and "SLO of each of 16 flows: 40.0 us" in lines[0]
     null, top, waiting = (
@@ -131,6 +164,6 @@ def test_bars_show_rate_and_delay_against_the_slo() -> None:
     assert top.count("█") > null.count("█") and "50.0 us" in top
     assert "│" in null, "the mark of the SLO"
     assert waiting.strip() == "optimal"
-    settling = Stage("gateway", ("null", "max"), 6.0, 11.0, is_counted=False)
+    settling = Stage("gateway", ("null", "max"), 1, 6.0, 11.0, is_counted=False)
     assert "settling" in text_of(live_view(settling, ROWS[:2], 120))
     assert "p95=50.0 us of 40.0 us" in plain_line(ROWS[1], 2.0)
