@@ -12,7 +12,6 @@ namespace batchplane::slo {
 namespace {
 constexpr double kMinRatio = 0.4;
 constexpr double kMaxRatio = 4;
-constexpr double kLeastWithout = 0.9;
 constexpr double kRatioStep = 0.25;  // step of the ratio towards the measured one
 constexpr double kLateStep = 0.5;    // the same step after a period that broke the SLO
 constexpr double kFaded = 0.1;       // part of a learned ratio that fades per period of backlog
@@ -84,7 +83,7 @@ void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const 
   double ratio = std::clamp(measured_ns_ / modelled_ns, kMinRatio, kMaxRatio);
   // Without buffers all runs may be alike: a shorter delay then says little about runs with
   // buffers.
-  if (!how.holds) ratio = std::max(ratio, std::min(kLeastWithout, ratio_));
+  if (!how.holds) ratio = std::max(ratio, std::min(1.0, ratio_));
   if (ratio > ratio_ && how.is_cut && !is_late_) return;
   const double error = ratio / ratio_ - 1;
   if (periods_ > 0 && how.holds) {
