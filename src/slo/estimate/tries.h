@@ -39,16 +39,15 @@ class Tries {
 
  private:
   static constexpr uint32_t kMinPatience = 16;
-  static constexpr uint32_t kMaxPatience = 256;  // so rarely may a try break a period
-
-  static constexpr double kFaster = 0.9;  // times the packet time before a failed try
+  static constexpr uint32_t kMaxPatience = 256;  // so rarely may a try break a period at one speed
+  static constexpr double kFaster = 0.9;         // times the packet time before a failed try
 
   std::vector<uint32_t> kept_pkts_;
   double kept_ns_ = 0;  // time per packet with kept_pkts_; 0: none
-  double noise_ = 0;  // mean relative change of that from period to period under the same triggers
-  double last_ns_ = 0;  // time per packet in the last period
-  std::vector<double> last_pkts_;
-  double began_ns_ = 0;               // the same before the last try
+  double noise_ = 0;    // mean relative change of it from period to period under the same triggers
+  double last_ns_ = 0;  // time per packet in the last period; 0: not known
+  std::vector<double> last_pkts_;     // and its triggers
+  double began_ns_ = 0;               // time per packet before the last try
   uint32_t patience_ = kMinPatience;  // periods between tries, after a failed one
   uint32_t left_ = 0;
   bool is_trying_ = false;
