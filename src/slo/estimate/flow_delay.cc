@@ -28,6 +28,7 @@ constexpr double kNoiseDown = 0.02;
 constexpr double kSigmas = 2.65;
 constexpr double kSigmaOfMean = 1.25;  // standard over mean absolute deviation of a normal value
 constexpr double kViolated = 0.004;    // share of periods that may be broken
+constexpr double kMaxCare = 0.1;       // of the SLO
 constexpr double kCareUp = 0.01;       // of the SLO, added after a broken period
 constexpr double kCareDown = kCareUp * kViolated / (1 - kViolated);
 constexpr double kMinRest = 0.01;
@@ -102,6 +103,10 @@ void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const 
   }
   ratio_ *= 1 + step * error;
   if (how.holds) usual_ns_ = modelled_ns * ratio_;
+}
+
+bool FlowDelay::is_late_by_little() const {
+  return is_late_ && measured_ns_ > 0 && measured_ns_ <= (1 + kMaxCare) * slo_ns_;
 }
 
 Margin::Margin(const Settings& settings) : move_error_(settings.tolerance / kOfMoves) {}

@@ -38,6 +38,8 @@ class FlowDelay {
   // The SLO differs from the one that triggers were chosen for.
   [[nodiscard]] bool has_other_slo() const { return has_other_slo_; }
   [[nodiscard]] bool is_late() const { return is_late_; }
+  // By as little as more care may prevent.
+  [[nodiscard]] bool is_late_by_little() const;
   // The measured percentile of the period; 0: too few packets.
   [[nodiscard]] double measured_ns() const { return measured_ns_; }
   // The same without the noise of a single period.
@@ -74,7 +76,6 @@ class FlowDelay {
 // after each period that was broken by as little as it may prevent, and falls after the others.
 class Margin {
  public:
-  static constexpr double kMaxCare = 0.1;  // of the SLO
   explicit Margin(const Settings& settings);
   struct Seen {
     uint32_t flows = 0;      // with an SLO

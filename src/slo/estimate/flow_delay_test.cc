@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace batchplane::slo {
 namespace flow_delay_test {
 
@@ -45,6 +47,31 @@ TEST(Margin, LargeErrorsOfMovesLeaveAtMostAPartOfTheSlo) {
     margin.learn({.flows = 1, .error = 0, .errors = 1, .has_moved = true});
   }
   EXPECT_NEAR(margin.most_ns(kSloNs, 0), kRestNs, 1);
+}
+
+// Nothing that stays free of an SLO helps against what takes half as long again.
+TEST(FlowDelay, OnlyALittleLatenessCanBePrevented) {
+  const auto judged = [](uint64_t delay_ns, uint64_t late_pkts) {
+    FlowDelay delay;
+    delay.begin(static_cast<uint64_t>(kSloNs));
+    delay.decided();
+    exec::FlowPeriod period = measured(delay_ns);
+    period.late_pkts = late_pkts;
+    delay.learn(period, 15'000, {.holds = true}, 0.95);
+    return std::pair{delay.is_late(), delay.is_late_by_little()};
+  };
+  EXPECT_EQ(judged(18'000, 1000), std::pair(false, false));
+  EXPECT_EQ(judged(21'000, 10'000), std::pair(true, true));
+  EXPECT_EQ(judged(30'000, 40'000), std::pair(true, false));
+}
+
+// One period of noise moves the usual delay by a quarter of it.
+TEST(FlowDelay, TheUsualDelayHasLittleOfAPeriodsNoise) {
+  FlowDelay delay;
+  for (int i = 0; i < 10; ++i) learn(delay, 15'000, 15'000);
+  learn(delay, 19'000, 15'000);
+  EXPECT_EQ(delay.measured_ns(), 19'000);
+  EXPECT_NEAR(delay.usual_ns(), 16'000, 10);
 }
 
 TEST(FlowDelay, ErrorsCountPerChangeOfDelay) {

@@ -110,9 +110,7 @@ void Optimal::learn_margin() {
   for (const Flow& flow : flows_) {
     if (flow.delay.slo_ns() <= 0 || flow.is_left_out) continue;
     ++seen.flows;
-    const double measured_ns = flow.delay.measured_ns();
-    seen.is_late |= flow.delay.is_late() && measured_ns > 0 &&
-                    measured_ns <= (1 + Margin::kMaxCare) * flow.delay.slo_ns();
+    seen.is_late |= flow.delay.is_late_by_little();
     seen.was_used &= stretch_ <= 0;
     const auto error = has_moved_ ? flow.delay.error_of_change() : flow.delay.error();
     if (!error) continue;
