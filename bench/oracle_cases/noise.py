@@ -13,7 +13,7 @@ import argparse
 import math
 import random
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fixed_triggers import FixedTriggers, Triggers
@@ -39,26 +39,44 @@ def points(options: argparse.Namespace) -> list[str]:
 
 
 def compared(case: str, options: argparse.Namespace) -> list[Row]:
-    """A row for each SLO of a pipeline. The search itself has no noise."""
+    """A row for each SLO of a pipeline."""
+    n = options.periods or PERIODS
+    changes = cost_changes(options.strength, (SETTLE_PERIODS + n) * PERIOD_NS, seed=1)
+
+    def disturbed(quiet: Mapping[str, Any]) -> dict[str, Any]:
+        return with_noise(quiet, options.strength)
+
+    return beside_fixed(case, options, n, disturbed, changes, SHARES)
+
+
+def beside_fixed(
+    case: str,
+    options: argparse.Namespace,
+    n: int,
+    disturbed: Callable[[Mapping[str, Any]], dict[str, Any]],
+    changes: CostChanges,
+    shares: Sequence[float],
+    told_costs: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None,
+) -> list[Row]:
+    """A row for each SLO of a pipeline on a disturbed machine, over n periods. The search for fixed
+    triggers has a quiet one."""
     quiet, watched = spec_of(case, options.costs), CASES[case][2]
     fixed = FixedTriggers(quiet, watched)
     fixed.explore()
-    n = options.periods or PERIODS
-    spec = with_noise(quiet, options.strength)
-    changes = cost_changes(options.strength, (SETTLE_PERIODS + n) * PERIOD_NS, seed=1)
+    spec = disturbed(quiet)
+    told = told_costs(quiet) if told_costs else None
     rows = []
     for slo_ns in slos_between(fixed, options.slos or SLOS):
 
         def run_of(by: str | Triggers, slo_ns: int = slo_ns) -> Run:
             given = by if isinstance(by, str) else fixed.decision(by)
-            return run(spec, given, slo_ns, watched, n, changes)
+            return run(spec, given, slo_ns, watched, n, changes, told)
 
-        found = {each: run_of(each) for each in candidates(fixed, slo_ns, SHARES, next_best=0)}
+        found = {each: run_of(each) for each in candidates(fixed, slo_ns, shares, next_best=0)}
         runs = {name: run_of(name) for name in options.controllers}
         least = min((seen.violated for seen in found.values()), default=0)
         triggers, best = fastest(found, max(MAX_VIOLATED, least + ONE_PERIOD))
-        told = f"{case:18} {slo_ns / 1e3:8.1f} us"
-        rows.append(Row(told, best, triggers, runs, rivals=found))
+        rows.append(Row(f"{case:18} {slo_ns / 1e3:8.1f} us", best, triggers, runs, rivals=found))
     return rows
 
 

@@ -14,15 +14,12 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from fixed_triggers import FixedTriggers, Triggers
-
 from . import noise
-from .pipelines import CASES, slos_between, spec_of
 from .report import Row
-from .runs import MAX_VIOLATED, PERIOD_NS, SETTLE_PERIODS, CostChanges, Run, candidates, run
+from .runs import PERIOD_NS, SETTLE_PERIODS, CostChanges
 
 TAKES = "10 minutes, and 4 a controller"
-SLOS, PERIODS = 6, 500
+PERIODS = 500
 SHARES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6)
 SIGMA = 0.5
 SLOW_FACTOR, SPELL_NS = 1.5, 500_000_000
@@ -34,26 +31,10 @@ summary = noise.summary
 
 
 def compared(case: str, options: argparse.Namespace) -> list[Row]:
-    """A row for each SLO of a pipeline. The search itself has the fast core to itself."""
-    quiet, watched = spec_of(case, options.costs), CASES[case][2]
-    fixed = FixedTriggers(quiet, watched)
-    fixed.explore()
+    """A row for each SLO of a pipeline."""
     n = options.periods or PERIODS
-    spec = on_shared_core(quiet)
     changes = spells((SETTLE_PERIODS + n) * PERIOD_NS, seed=1)
-    rows = []
-    for slo_ns in slos_between(fixed, options.slos or SLOS):
-
-        def run_of(by: str | Triggers, slo_ns: int = slo_ns) -> Run:
-            given = by if isinstance(by, str) else fixed.decision(by)
-            return run(spec, given, slo_ns, watched, n, changes, told_costs(quiet))
-
-        found = {each: run_of(each) for each in candidates(fixed, slo_ns, SHARES, next_best=0)}
-        runs = {name: run_of(name) for name in options.controllers}
-        least = min((seen.violated for seen in found.values()), default=0)
-        triggers, best = noise.fastest(found, max(MAX_VIOLATED, least + noise.ONE_PERIOD))
-        rows.append(Row(f"{case:18} {slo_ns / 1e3:8.1f} us", best, triggers, runs, rivals=found))
-    return rows
+    return noise.beside_fixed(case, options, n, on_shared_core, changes, SHARES, told_costs)
 
 
 def on_shared_core(spec: Mapping[str, Any]) -> dict[str, Any]:
