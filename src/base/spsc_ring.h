@@ -17,7 +17,8 @@ namespace batchplane {
 
 // Owner of produce/free_slots: the producer. Owner of consume/peek: the consumer. size(): any thread. Indices
 // only grow; each side caches the other's index and reads the shared one only when the cached one says full
-// or empty, so that the index's cache line moves between the cores once per burst.
+// or empty, so that the index's cache line moves between the cores once per burst. To tell how full the ring
+// is, the consumer reads it now and then (RingFill::due).
 template <class Slot>
 class SpscRing {
   static_assert(std::is_trivially_copyable_v<Slot>);
@@ -54,7 +55,13 @@ class SpscRing {
   template <class Read>
   uint32_t consume(uint32_t max, Read&& read) {
     const uint64_t head = head_.load(std::memory_order_relaxed);
-    if (seen_tail_ - head < max) look_at_tail(head);
+    if (seen_tail_ - head < max) {
+      look_at_tail();
+      fill_.look(seen_tail_ - head);
+    } else if (const uint32_t polls = fill_.due(); polls != 0) {
+      look_at_tail();
+      fill_.look(seen_tail_ - head, polls);
+    }
     const auto k = static_cast<uint32_t>(std::min<uint64_t>(max, seen_tail_ - head));
     const Slot* const slots = slots_.get();
     for (uint32_t i = 0; i < k; ++i) read(i, slots[(head + i) & mask_]);
@@ -69,7 +76,7 @@ class SpscRing {
   template <class Look>
   void peek(uint32_t max, Look&& look) {
     const uint64_t head = head_.load(std::memory_order_relaxed);
-    if (seen_tail_ - head < max) look_at_tail(head);
+    if (seen_tail_ - head < max) look_at_tail();
     const auto k = static_cast<uint32_t>(std::min<uint64_t>(max, seen_tail_ - head));
     const Slot* const slots = slots_.get();
     for (uint32_t i = 0; i < k; i += kSlotsPerLine) __builtin_prefetch(&slots[(head + i) & mask_]);
@@ -81,7 +88,7 @@ class SpscRing {
   void set_credit(uint32_t slots) {
     credit_.store(std::clamp(slots, 1U, capacity_), std::memory_order_relaxed);
   }
-  // Fill levels seen whenever the consumer read the producer's index. Consumer.
+  // Fill levels that polls found. Consumer.
   [[nodiscard]] const RingFill& fill() const { return fill_; }
   void begin_fill_period() { fill_.begin_period(); }
   // Slots ever filled, and ever emptied: exact when read by the producer or the consumer, respectively.
@@ -100,10 +107,7 @@ class SpscRing {
     const uint32_t credit = credit_.load(std::memory_order_relaxed);
     return credit - std::min(credit, filled);
   }
-  void look_at_tail(uint64_t head) {
-    seen_tail_ = tail_.load(std::memory_order_acquire);
-    fill_.look(seen_tail_ - head);
-  }
+  void look_at_tail() { seen_tail_ = tail_.load(std::memory_order_acquire); }
 
   static constexpr uint32_t kSlotsPerLine = std::max<uint32_t>(64 / sizeof(Slot), 1);
 

@@ -110,17 +110,31 @@ TEST(SpscRing, TellsHowFullItWasFound) {
   EXPECT_EQ(ring.fill().looks, 0U) << "an empty ring is no look";
   ring.enqueue(slots, 40);
   EXPECT_EQ(ring.dequeue(slots, 8), 8U);
-  EXPECT_EQ(ring.dequeue(slots, 8), 8U);  // still within the tail read before
-  EXPECT_EQ(ring.fill().looks, 1U);
-  EXPECT_EQ(ring.fill().mean_pkts(), 40.0);
-  ring.enqueue(slots, 10);
-  EXPECT_EQ(ring.dequeue(slots, 32), 32U);  // knows of 24, reads the tail again, and sees 34
+  EXPECT_EQ(ring.dequeue(slots, 8), 8U);  // knows of 32, but is the first such poll: 32
+  EXPECT_EQ(ring.dequeue(slots, 8), 8U);  // knows of 24
   EXPECT_EQ(ring.fill().looks, 2U);
-  EXPECT_EQ(ring.fill().mean_pkts(), 37.0);
+  EXPECT_EQ(ring.fill().mean_pkts(), 36.0);
+  ring.enqueue(slots, 18);
+  EXPECT_EQ(ring.dequeue(slots, 32), 32U);  // knows of 16, reads the tail again, and sees 34
+  EXPECT_EQ(ring.fill().looks, 3U);
+  EXPECT_EQ(ring.fill().mean_pkts(), (40 + 32 + 34) / 3.0);
   ring.begin_fill_period();
   EXPECT_EQ(ring.dequeue(slots, 32), 2U);
   EXPECT_EQ(ring.fill().period_max_pkts, 2U);
   EXPECT_EQ(ring.fill().max_pkts(), 40U);
+}
+
+// A full ring that is full again at each poll: the taker looks ahead after each of them, when there is room.
+TEST(SpscRing, TellsThatItIsFullWhoeverLooksAhead) {
+  SpscRing<uint64_t> ring(64);
+  uint64_t slots[64] = {};
+  for (int i = 0; i < 80; ++i) {
+    ring.enqueue(slots, 64);
+    EXPECT_EQ(ring.dequeue(slots, 32), 32U);
+    ring.peek(32, [](uint64_t) {});
+  }
+  EXPECT_EQ(ring.fill().mean_pkts(), 64.0);
+  EXPECT_GE(ring.fill().looks, 70U);
 }
 
 TEST(BurstSlot, KeepsPointerLengthAndTime) {

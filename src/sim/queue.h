@@ -52,7 +52,11 @@ class QueueRing {
   }
   uint32_t take(Packet** pkts, uint32_t most, uint64_t now_ns) {
     // Like the engine's queue: read a burst, and peek at the next one.
-    if (seen_pkts_ < most) look(now_ns);
+    const uint32_t polls = seen_pkts_ < most ? 1 : fill_.due();
+    if (polls != 0) {
+      look(now_ns);
+      fill_.look(seen_pkts_, polls);
+    }
     uint32_t n = 0;
     while (n < most && n < seen_pkts_) {
       if (joins_clocks_) move_clock(slots_.front(), now_ns);
@@ -91,7 +95,6 @@ class QueueRing {
   void look(uint64_t now_ns) {
     const auto is_seen = [&](const Slot& slot) { return joins_clocks_ || slot.since_ns <= now_ns; };
     while (seen_pkts_ < slots_.size() && is_seen(slots_[seen_pkts_])) ++seen_pkts_;
-    fill_.look(seen_pkts_);
   }
   static void move_clock(const Slot& slot, uint64_t now_ns) {
     const auto moved_ns = [&](uint64_t then_ns) {

@@ -21,7 +21,11 @@ uint32_t Source::poll(Packet** pkts, uint32_t most, uint64_t now_ns) {
   produce(now_ns);
   if (part_of_poll_ != 0) [[unlikely]]
     most = take_share(most);
-  if (n_seen_ < most) look(now_ns);
+  const uint32_t polls = n_seen_ < most ? 1 : fill_.due();
+  if (polls != 0) {
+    look(now_ns);
+    fill_.look(n_seen_, polls);
+  }
   uint32_t n = 0;
   while (n < most && n < n_seen_) {
     Packet* const pkt = ring_[ring_head_].pkt;
@@ -41,7 +45,6 @@ void Source::look(uint64_t now_ns) {
   while (n_seen_ < n_ring_ && ring_[(ring_head_ + n_seen_) & ring_mask_].since_ns <= now_ns) {
     ++n_seen_;
   }
-  fill_.look(n_seen_);
 }
 
 // Packets that the schedule has due and that are not in the ring yet.

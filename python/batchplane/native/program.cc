@@ -31,6 +31,7 @@ slo::ProgramTask task_of(const Value& row) {
   task.other_run_ns = number(row, "other_run_ns", task.other_run_ns);
   task.runs_waited = number(row, "runs_waited", task.runs_waited);
   task.spread_scale = number(row, "spread_scale", task.spread_scale);
+  task.bare_scale = number(row, "bare_scale", task.bare_scale);
   return task;
 }
 
@@ -50,6 +51,7 @@ void add_flow(slo::Program& program, const Value& row) {
   slo::ProgramFlow flow;
   flow.budget_ns = number(row, "budget_ns", flow.budget_ns);
   flow.holding_ns = number(row, "holding_ns", flow.holding_ns);
+  flow.runs_early = number(row, "runs_early", flow.runs_early);
   flow.modules_begin = static_cast<uint32_t>(program.flow_modules.size());
   flow.tasks_begin = static_cast<uint32_t>(program.flow_tasks.size());
   for (const Value& v : row["modules"].as_list()) {

@@ -37,9 +37,12 @@ constexpr double kMaxOfMoves = 0.15;
 constexpr double kMaxPerChange = 0.5;
 constexpr double kLeastChange = 0.1;  // of a delay
 
+}  // namespace
+
 // SLO buckets count exactly how many packets lie below parts of the SLO: near the SLO they are
 // finer than the reported percentile, and agree with the late packets.
 double percentile_ns(const exec::FlowPeriod& period, double percentile) {
+  if (!exec::has_percentile(period.pkts, std::min(percentile, 0.999))) return 0;
   const auto told_ns = static_cast<double>(period.delay_ns);
   const auto slo_ns = static_cast<double>(period.slo_ns);
   if (percentile <= 0 || percentile >= 1 || slo_ns <= 0) return told_ns;
@@ -47,8 +50,6 @@ double percentile_ns(const exec::FlowPeriod& period, double percentile) {
   const double ratio = exec::SloBuckets::ratio_above(wanted_pkts, period.slo_buckets);
   return ratio >= kNearSlo && ratio <= 1 + 1 - kNearSlo ? ratio * slo_ns : told_ns;
 }
-
-}  // namespace
 
 bool is_late_beyond_chance(const exec::FlowPeriod& period, double percentile) {
   if (!exec::is_slo_broken(period, percentile)) return false;
@@ -76,8 +77,7 @@ void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const 
                       double percentile) {
   // Delays under triggers planned for another SLO are not late for this one.
   is_late_ = is_late_beyond_chance(period, percentile) && !has_other_slo_;
-  const bool has_enough = exec::has_percentile(period.pkts, std::min(percentile, 0.999));
-  measured_ns_ = has_enough ? percentile_ns(period, percentile) : 0;
+  measured_ns_ = percentile_ns(period, percentile);
   usual_ns_ = measured_ns_;
   if (measured_ns_ <= 0 || modelled_ns <= 0) return;
   const double last_ns = std::exchange(last_ns_, measured_ns_);

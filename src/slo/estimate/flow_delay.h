@@ -15,6 +15,9 @@ namespace batchplane::slo {
 // chance.
 [[nodiscard]] bool is_late_beyond_chance(const exec::FlowPeriod& period, double percentile);
 
+// The percentile of a period's delays; 0: too few packets.
+[[nodiscard]] double percentile_ns(const exec::FlowPeriod& period, double percentile);
+
 // The factor between one flow's measured and modelled delay.
 class FlowDelay {
  public:
@@ -25,6 +28,8 @@ class FlowDelay {
   };
   // Starts a period with this SLO.
   void begin(uint64_t slo_ns);
+  // Some period had held packets.
+  [[nodiscard]] bool has_held() const { return periods_ > 0; }
   // Triggers have been chosen for the present SLO.
   void decided() { has_other_slo_ = false; }
   // Learns from a period and the model's delay for the triggers that were in force.

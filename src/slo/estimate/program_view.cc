@@ -265,7 +265,8 @@ double ProgramView::variance_of_run(uint32_t t) {
     const double work_ns = heads_[h].work_ns() + heads_[h].following_ns;
     const ProgramModule& module = program_.modules[h];
     variance += work_ns * work_ns / heads_[h].batches *
-                irregularity_of(program_, module, heads_[h].executed_pkts);
+                irregularity_of(program_, module, heads_[h].executed_pkts, 1,
+                                is_holding(module, current_[h]));
   }
   return variance;
 }
@@ -330,16 +331,19 @@ void ProgramView::compare_spread(const exec::TaskPeriod& period, uint32_t t) {
   const double spread_ns = kSigmasAt99 * std::sqrt(variance_of_run(t) / task.n_runs);
   if (period.run_p99_ns > 0 && spread_ns > 0) {
     const double measured_ns = static_cast<double>(period.run_p99_ns) - run_ns;
-    const double scale = std::clamp(measured_ns / spread_ns, kMinScale, kMaxScale);
+    const double ratio = measured_ns / spread_ns;
+    const double scale = std::clamp(ratio, kMinScale, kMaxScale);
     const bool is_clumped = task.n_aged > kMaxAged * task.n_releases;
-    // Without releases all runs are alike; with releases they are not, whatever was seen before.
+    // Without releases runs may all be alike; with releases they are not, whatever was seen before.
     if (task.n_releases <= 0) {
       task.scale = {};
+      task.bare_scale.follow(std::clamp(ratio, 0.0, kMaxScale), 16);
     } else if (!is_clumped || (task.scale.is_known && scale < task.scale.value)) {
       task.scale.follow(scale, 16);
     }
   }
   out.spread_scale = task.scale.is_known ? task.scale.value : 1;
+  out.bare_scale = task.bare_scale.is_known ? task.bare_scale.value : 1;
 }
 
 bool ProgramView::is_input_full(const Snapshot& snapshot, uint32_t t) const {

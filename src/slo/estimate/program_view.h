@@ -145,6 +145,7 @@ class ProgramView {
     Smoothed rate;
     Smoothed run_pkts;
     Smoothed scale;
+    Smoothed bare_scale;
     Smoothed aged;
   };
 

@@ -81,7 +81,7 @@ bool evaluate_modules(const Program& program, const std::vector<double>& trigger
     out.service_ns[v] = service_ns;
     out.with_next_ns[v] = service_ns;
     out.batch_pkts[v] = batch;
-    out.firing_variance[v] = firings * irregularity_of(program, module, batch);
+    out.firings[v] = firings;
     out.task_pkt_ns[module.task] += firings * service_ns + hold_ns;
     any_before |= module.before != kNoModule;
   }
@@ -99,12 +99,28 @@ void evaluate_spread(const Program& program, const std::vector<double>& triggers
     const double firings = module.share / module.arriving_pkts;
     out.with_next_ns[module.before] +=
         firings * out.service_ns[v] * triggers_pkts[module.before] / before.share;
-    out.firing_variance[v] = 0;
+    out.firings[v] = 0;
   }
   for (size_t v = 0; v < program.modules.size(); ++v) {
-    out.task_spread_ns[program.modules[v].task] +=
-        out.firing_variance[v] * out.with_next_ns[v] * out.with_next_ns[v];
+    const ProgramModule& module = program.modules[v];
+    const double runs = program.tasks[module.task].runs_waited;
+    const double squared = out.firings[v] * out.with_next_ns[v] * out.with_next_ns[v];
+    const double batch = out.batch_pkts[v];
+    const bool is_held = batch > module.arriving_pkts;
+    out.task_spread_ns[module.task] +=
+        squared * irregularity_of(program, module, batch, runs, is_held);
+    out.run_spread_ns[module.task] += squared * irregularity_of(program, module, batch, 1, is_held);
   }
+}
+
+// Full runs without buffers hardly differ, as measured. Where buffers may hold as much as arrives, as while
+// the solver looks for triggers, their runs vary like those of larger triggers.
+bool is_bare(const Program& program, const std::vector<double>& triggers_pkts, size_t t) {
+  if (!program.tasks[t].is_saturated) return false;
+  for (size_t v = 0; v < program.modules.size(); ++v) {
+    if (program.modules[v].task == t && triggers_pkts[v] > 0) return false;
+  }
+  return true;
 }
 
 void evaluate_tasks(const Program& program, const std::vector<double>& triggers_pkts,
@@ -112,7 +128,7 @@ void evaluate_tasks(const Program& program, const std::vector<double>& triggers_
   for (size_t t = 0; t < program.tasks.size(); ++t) {
     const ProgramTask& task = program.tasks[t];
     out.task_pkt_ns[t] = task.other_run_ns / task.run_pkts;
-    out.task_spread_ns[t] = 0;
+    out.task_spread_ns[t] = out.run_spread_ns[t] = 0;
   }
   const bool any_before = evaluate_modules(program, triggers_pkts, out);
   evaluate_spread(program, triggers_pkts, any_before, out);
@@ -121,10 +137,20 @@ void evaluate_tasks(const Program& program, const std::vector<double>& triggers_
     const ProgramTask& task = program.tasks[t];
     const double runs_pkts = task.runs_waited * task.run_pkts;
     out.load += task.weight * out.task_pkt_ns[t] * task.rate_pkts_per_ns;
-    out.task_spread_ns[t] = std::sqrt(runs_pkts * out.task_spread_ns[t]);
+    const double scale = is_bare(program, triggers_pkts, t) ? task.bare_scale : task.spread_scale;
+    out.task_spread_ns[t] = scale * std::sqrt(runs_pkts * out.task_spread_ns[t]);
+    out.run_spread_ns[t] = scale * std::sqrt(task.run_pkts * out.run_spread_ns[t]);
     out.turnaround_ns[t] = runs_pkts * out.task_pkt_ns[t] + task.runs_waited * task.beside_run_ns +
-                           program.sigmas * task.spread_scale * out.task_spread_ns[t];
+                           program.sigmas * out.task_spread_ns[t];
   }
+}
+
+// What packets do not wait for of their own run, in the last of their tasks.
+double early_ns(const Program& program, const Evaluation& at, const ProgramFlow& flow) {
+  if (flow.runs_early == 0) return 0;
+  const uint32_t last = program.flow_tasks[flow.tasks_end - 1];
+  if (!program.tasks[last].is_saturated) return 0;
+  return flow.runs_early * program.tasks[last].run_pkts * at.task_pkt_ns[last];
 }
 
 // What the first modules of a path, and its tasks, add to a flow's delay.
@@ -141,7 +167,7 @@ PathSum sum_of_tasks(const Program& program, const Evaluation& at, const Program
     sum.turnaround_ns += at.turnaround_ns[t];
     // Below saturation age limits cut late batches, so the oldest packet counts.
     sum.fills.mixes &= program.tasks[t].is_saturated;
-    sum.fills.spread_ns += program.tasks[t].spread_scale * at.task_spread_ns[t];
+    sum.fills.spread_ns += at.task_spread_ns[t];
   }
   sum.fills.variance = sum.fills.spread_ns * sum.fills.spread_ns;
   return sum;
@@ -162,6 +188,7 @@ void add_modules(const Program& program, const Evaluation& at, uint32_t begin, u
 void evaluate(const Program& program, const std::vector<double>& triggers_pkts, Evaluation& out) {
   out.task_pkt_ns.resize(program.tasks.size());
   out.task_spread_ns.resize(program.tasks.size());
+  out.run_spread_ns.resize(program.tasks.size());
   out.turnaround_ns.resize(program.tasks.size());
   out.fill_ns.resize(program.modules.size());
   out.service_ns.resize(program.modules.size());
@@ -170,7 +197,7 @@ void evaluate(const Program& program, const std::vector<double>& triggers_pkts, 
   out.delay_ns.resize(program.flows.size());
   out.mixing_ns.resize(program.flows.size());
   out.fills.resize(program.flows.size());
-  out.firing_variance.resize(program.modules.size());
+  out.firings.resize(program.modules.size());
   out.fill_variance.resize(program.modules.size());
   evaluate_tasks(program, triggers_pkts, out);
   for (size_t v = 0; v < program.modules.size(); ++v) {
@@ -210,6 +237,14 @@ void share_paths(Program& program) {
   }
 }
 
+double turnaround_of(const Program& program, const Evaluation& at, const ProgramFlow& flow) {
+  double turnaround_ns = 0;
+  for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
+    turnaround_ns += at.turnaround_ns[program.flow_tasks[i]];
+  }
+  return turnaround_ns - early_ns(program, at, flow);
+}
+
 void evaluate_delays(const Program& program, Evaluation& out) {
   PathSum shared;         // of the first modules, as far as the next flow shares them
   uint32_t n_summed = 0;  // modules in it
@@ -226,6 +261,7 @@ void evaluate_delays(const Program& program, Evaluation& out) {
     PathSum sum = shared;
     add_modules(program, out, flow.modules_begin + until, flow.modules_end, sum);
     const double fills_ns = sum.fills.delay_ns();
+    sum.turnaround_ns -= early_ns(program, out, flow);
     if (sum.fills.sum_ns > 0) sum.turnaround_ns = std::max(sum.turnaround_ns, flow.holding_ns);
     out.fills[f] = sum.fills;
     out.mixing_ns[f] = sum.fills.sum_ns - fills_ns;
@@ -248,9 +284,12 @@ void slopes_at(const Program& program, const Evaluation& at, Slopes& out) {
     const double spread_ns = at.task_spread_ns[module.task];
     // sqrt(x) lies below its tangent, and the variance is a sum over modules of (A^2 / q + 2 A M +
     // M^2 q): so the tangent is a separable and convex upper bound.
-    double per_variance = spread_ns > 0 ? program.sigmas * task.spread_scale / (2 * spread_ns) : 0;
+    const double scale = task.spread_scale;
+    double per_variance = spread_ns > 0 ? program.sigmas * scale * scale / (2 * spread_ns) : 0;
     if (program.counts_firings && at.batch_pkts[v] > 0) {
-      per_variance *= irregularity_of(program, module, at.batch_pkts[v]);
+      const double batch = at.batch_pkts[v];
+      const bool is_held = batch > module.arriving_pkts;
+      per_variance *= irregularity_of(program, module, batch, task.runs_waited, is_held);
     }
     const double pkts = task.runs_waited * task.run_pkts * module.share;
     const double batch_ns = a_ns + program.release_ns;

@@ -16,6 +16,7 @@
 namespace batchplane::slo {
 
 inline constexpr double kNoBudgetNs = std::numeric_limits<double>::infinity();
+inline constexpr double kBudgetSlack = 1e-9;  // relative, for rounding errors
 
 inline constexpr uint32_t kNoModule = ~0U;
 
@@ -76,12 +77,14 @@ struct ProgramTask {
   double queue_ns = 0;        // extra time in age limits for a full input ring; 0: none
   double runs_waited = 2;     // K: runs between arrival and the end of one's own
   double spread_scale = 1;    // measured over modelled spread of run times
+  double bare_scale = 1;      // the same, of runs that hold nothing
   double aged_share = 1;      // share of releases caused by age limits
 };
 
 struct ProgramFlow {
   double budget_ns = kNoBudgetNs;  // for turnaround, fills and services together
   double holding_ns = 0;           // least turnaround to assume while the flow is held
+  double runs_early = 0;           // its packets leave their own run so much of it before its end
   uint32_t modules_begin = 0;      // into Program::flow_modules
   uint32_t modules_end = 0;
   uint32_t tasks_begin = 0;  // into Program::flow_tasks
@@ -144,6 +147,7 @@ struct Evaluation {
   double load = 0;                     // objective: busy share, summed over tasks
   std::vector<double> task_pkt_ns;     // time of a packet: 1 / highest rate
   std::vector<double> task_spread_ns;  // standard deviation of the work of K runs
+  std::vector<double> run_spread_ns;   // and of one
   std::vector<double> turnaround_ns;   // by task
   std::vector<double> fill_ns;         // by module
   std::vector<double> batch_pkts;      // by module, as executed
@@ -153,19 +157,24 @@ struct Evaluation {
   std::vector<double> delay_ns;   // by flow
   std::vector<FillSum> fills;     // by flow
   std::vector<double> mixing_ns;  // by flow: how much less than their sum the fills add
-  // by module: variance of the number of its firings, per packet polled
-  std::vector<double> firing_variance;
+  // by module: firings that come by themselves, per packet polled
+  std::vector<double> firings;
   // by module: from the place in the batch and irregular arrivals
   std::vector<double> fill_variance;
 };
 
-// Variance over mean of the number of firings, for batches of this size.
+// Variance over mean of the number of firings in so many runs, for batches of this size. Without a buffer
+// each run is for itself. With one, what was held before these runs is anything up to a batch: the number
+// is one of two, by chance, and this has a variance of 1/6 on average where several firings are due.
 [[nodiscard]] inline double irregularity_of(const Program& program, const ProgramModule& module,
-                                            double batch_pkts) {
+                                            double batch_pkts, double runs, bool is_held) {
   if (!program.counts_firings) return 1;
   const double per_batch = 1 / batch_pkts;
   const double in_run = program.tasks[module.task].run_pkts * module.share * per_batch;
-  return std::min(1.0, std::max(0.0, 1 - in_run) + per_batch);
+  const double mean = is_held ? runs * in_run : in_run;
+  double irregular = std::max(0.0, 1 - mean);
+  if (is_held && mean > 0.5) irregular = std::max(irregular, 1 / (6 * mean));
+  return std::min(1.0, irregular + per_batch);
 }
 // Size of the batches that a module executes with this trigger.
 [[nodiscard]] inline double batch_pkts(const ProgramModule& module, double trigger_pkts) {
@@ -212,6 +221,9 @@ void mark_worth(const ProgramModule& module, Stair& stair);
 
 // Allocates only if `out` was never used for a program this large.
 void evaluate(const Program& program, const std::vector<double>& triggers_pkts, Evaluation& out);
+// Turnaround of the tasks on a flow's path, as far as its packets wait for it.
+[[nodiscard]] double turnaround_of(const Program& program, const Evaluation& at,
+                                   const ProgramFlow& flow);
 // Updates only the flows' part, when nothing but holding_ns has changed since evaluate().
 void evaluate_delays(const Program& program, Evaluation& out);
 

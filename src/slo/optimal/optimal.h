@@ -55,6 +55,9 @@ class Optimal final : public Controller {
   // optimal.cc: one function per phase.
   [[nodiscard]] bool is_lull(const Snapshot& snapshot);
   void learn(const Snapshot& snapshot);
+  [[nodiscard]] double modelled_now_ns(uint32_t flow) const;
+  void learn_place(const exec::FlowPeriod& period, uint32_t flow);
+  [[nodiscard]] bool holds(uint32_t task) const;
   void share_ratios();
   void learn_margin();
   [[nodiscard]] FlowDelay::How how(const Snapshot& snapshot, uint32_t flow) const;
@@ -84,7 +87,7 @@ class Optimal final : public Controller {
   void plan(uint32_t credit_batches);
   void restore(JointSolution found, std::vector<uint32_t> chosen);
   void plan_nested(double rate_pkts_per_ns);
-  [[nodiscard]] bool is_better_than_outer(double cost);
+  [[nodiscard]] bool is_settled_by_full_outer();
   void solve_with(Search& search, double rate_pkts_per_ns);
   void set_budgets(double rate_pkts_per_ns);
   void reserve(const Evaluation& at);

@@ -18,8 +18,7 @@ constexpr double kMinAged = 0.1;  // least share of releases by age that is assu
 // those would never let batches grow.
 double long_run_ns(const Program& program, const Evaluation& at, uint32_t task, double sigmas) {
   const ProgramTask& law = program.tasks[task];
-  return law.run_pkts * at.task_pkt_ns[task] + law.beside_run_ns +
-         sigmas * law.spread_scale * at.task_spread_ns[task] / std::sqrt(law.runs_waited);
+  return law.run_pkts * at.task_pkt_ns[task] + law.beside_run_ns + sigmas * at.run_spread_ns[task];
 }
 
 }  // namespace

@@ -60,6 +60,36 @@ bool Optimal::is_without_modules(uint32_t f) const {
   return row.modules_begin == row.modules_end;
 }
 
+double Optimal::modelled_now_ns(uint32_t f) const {
+  const double service_ns = is_without_modules(f) ? view_.min_service_ns(f) : 0;
+  return in_force_.delay_ns[f] + flows_[f].ring_ns + view_.egress_took_ns(f) +
+         static_cast<double>(settings_.turnaround_extra_ns) + service_ns;
+}
+
+// Before anything was held, saturated periods show how long before the end of its own run a flow's last
+// packets leave. Later the ratio covers what is wrong.
+void Optimal::learn_place(const exec::FlowPeriod& period, uint32_t f) {
+  Program& program = view_.program();
+  ProgramFlow& row = program.flows[f];
+  if (row.tasks_end - row.tasks_begin != 1 || flows_[f].delay.has_held()) return;
+  const uint32_t t = program.flow_tasks[row.tasks_begin];
+  const ProgramTask& task = program.tasks[t];
+  const double run_ns = task.run_pkts * in_force_.task_pkt_ns[t];
+  const double measured_ns = percentile_ns(period, settings_.percentile);
+  if (!task.is_saturated || holds(t) || measured_ns <= 0 || run_ns <= 0) return;
+  const double early = row.runs_early + (modelled_now_ns(f) - measured_ns) / run_ns;
+  row.runs_early = std::clamp(early, 0.0, 1.0);
+}
+
+// Whether triggers held packets of the task.
+bool Optimal::holds(uint32_t t) const {
+  const std::vector<ProgramModule>& modules = view_.program().modules;
+  for (uint32_t h = 0; h < modules.size(); ++h) {
+    if (modules[h].task == t && view_.current()[h] > 0) return true;
+  }
+  return false;
+}
+
 // Learns how far off the model is at the triggers in force, with rings as they were.
 void Optimal::learn(const Snapshot& snapshot) {
   Program& program = view_.program();
@@ -74,9 +104,7 @@ void Optimal::learn(const Snapshot& snapshot) {
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     Flow& flow = flows_[f];
     const exec::FlowPeriod& period = snapshot.flows[f];
-    double modelled_ns = in_force_.delay_ns[f] + flow.ring_ns + view_.egress_took_ns(f) +
-                         static_cast<double>(settings_.turnaround_extra_ns);
-    if (is_without_modules(f)) modelled_ns += view_.min_service_ns(f);
+    const double modelled_ns = modelled_now_ns(f);
     flow.is_beyond_share = period.egress.is_beyond_share;
     const auto measured_ns = static_cast<double>(period.delay_ns);
     const bool was_waiting = flow.is_waiting;
@@ -88,8 +116,13 @@ void Optimal::learn(const Snapshot& snapshot) {
     flow.is_excused = flow.is_waiting || is_rest || flow.is_beyond_share || rings_.is_fresh() ||
                       is_held_up(snapshot, f);
     if (flow.is_waiting) flow.delay.forget();
-    if (flow.is_excused) continue;
-    flow.delay.learn(period, modelled_ns, how(snapshot, f), settings_.percentile);
+    if (!flow.is_excused) learn_place(period, f);
+  }
+  evaluate_delays(program, in_force_);
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
+    if (flows_[f].is_excused) continue;
+    const double modelled_ns = modelled_now_ns(f);
+    flows_[f].delay.learn(snapshot.flows[f], modelled_ns, how(snapshot, f), settings_.percentile);
   }
   share_ratios();
   learn_margin();

@@ -170,24 +170,35 @@ void Optimal::restore(JointSolution found, std::vector<uint32_t> chosen) {
   evaluate_delays(view_.program(), at_);
 }
 
-// Whether the plan leaves out no flow and costs no more than the first buffers alone could, whatever the
-// SLOs. Only at saturation, where the cost does not depend on the rate.
-bool Optimal::is_better_than_outer(double cost) {
+// The first buffers alone, full where that pays: nothing else that they could do costs less. So this settles
+// it if the plan costs no more, or if they are in time. Only at saturation, where the cost does not depend on
+// the rate. False if the first buffers have to be planned.
+bool Optimal::is_settled_by_full_outer() {
   if (joint_.offered_pkts_per_ns > 0) return false;
-  if (std::ranges::count(found_.solution.is_infeasible, true) > 0) return false;
   const auto cheapest = view_.cheapest_outer();
   if (!cheapest) return false;
   evaluate(view_.program(), *cheapest, trial_);
-  return bottleneck_ns(joint_, trial_) >= cost;
+  const double outer_ns = bottleneck_ns(joint_, trial_);
+  const bool is_kept = std::ranges::count(found_.solution.is_infeasible, true) == 0;
+  JointSolution mine = found_;
+  std::vector<uint32_t> mine_chosen = chosen_;
+  if (!is_kept || outer_ns < cost_of(at_)) {
+    found_.rate_pkts_per_ns = 1 / std::max(1e-9, outer_ns);
+    found_.solution.is_infeasible.assign(flows_.size(), false);
+    restore(found_, {cheapest->begin(), cheapest->end()});
+    if (keep_budgets(at_)) return true;
+  }
+  restore(std::move(mine), std::move(mine_chosen));
+  return is_kept && outer_ns >= cost_of(at_);
 }
 
 // Batches collected upstream arrive larger behind, which the program ignores while it chooses. So
 // buffers behind others may look worth their delay though the first ones alone would do: plans with
 // these alone, too, and keeps the better plan.
 void Optimal::plan_nested(double rate_pkts_per_ns) {
+  if (is_settled_by_full_outer()) return;
   std::vector<uint32_t> both_chosen = chosen_;
   const double cost = cost_of(at_);
-  if (is_better_than_outer(cost)) return restore(std::move(found_), std::move(both_chosen));
   JointSolution both = std::move(found_);
   view_.allow_nested(false);
   solve_with(outer_, rate_pkts_per_ns);

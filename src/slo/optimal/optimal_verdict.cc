@@ -142,10 +142,7 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f, double feed
   const FlowDelay& delay = flows_[f].delay;
   exec::FlowVerdict& verdict = flows_[f].verdict;
   verdict.turnaround_ns = static_cast<double>(settings_.turnaround_extra_ns) + flows_[f].ring_ns +
-                          view_.egress_took_ns(f);
-  for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
-    verdict.turnaround_ns += at_.turnaround_ns[program.flow_tasks[i]];
-  }
+                          view_.egress_took_ns(f) + turnaround_of(program, at_, row);
   for (uint32_t i = row.modules_begin; i < row.modules_end; ++i) {
     verdict.fill_ns += at_.fill_ns[program.flow_modules[i]];
     verdict.service_ns += at_.service_ns[program.flow_modules[i]];

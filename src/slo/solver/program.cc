@@ -146,13 +146,10 @@ void Solver::set_weights(const Program& program) {
 // least that these need.
 double Solver::room_of(const Program& program, uint32_t f, double& min_ns) const {
   const ProgramFlow& flow = program.flows[f];
-  double turnaround_ns = 0;
+  const double turnaround_ns = turnaround_of(program, at_, flow);
   double room_ns = flow.budget_ns + at_.mixing_ns[f];
   bool may_hold = false;
   min_ns = 0;
-  for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
-    turnaround_ns += at_.turnaround_ns[program.flow_tasks[i]];
-  }
   for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
     const uint32_t v = program.flow_modules[i];
     room_ns -= needs_[v].bypassed_ns;
@@ -339,7 +336,8 @@ void Solver::exclude_short(const Program& program) {
 double Solver::excess_ns(const Program& program) const {
   double excess = 0;
   for (size_t f = 0; f < program.flows.size(); ++f) {
-    excess += std::max(0.0, solution_.model.delay_ns[f] - program.flows[f].budget_ns);
+    const double most_ns = program.flows[f].budget_ns * (1 + kBudgetSlack);
+    excess += std::max(0.0, solution_.model.delay_ns[f] - most_ns);
   }
   return excess;
 }
@@ -396,9 +394,24 @@ void Solver::settle_infeasible(const Program& program) {
   solve_round(program);
   const bool is_better = excess_ns(program) < free_excess_ns;
   std::ranges::fill(is_pinned_, uint8_t{0});
-  if (is_better) return;
-  triggers_ = free_triggers;
-  is_out_ = was_out;
+  if (!is_better) {
+    triggers_ = free_triggers;
+    is_out_ = was_out;
+    finish(program);
+  }
+  hold_nothing_if_in_time(program);
+}
+
+// Runs that hold nothing may vary less than any others, which the way there does not show.
+void Solver::hold_nothing_if_in_time(const Program& program) {
+  const std::vector<double> triggers = triggers_;
+  std::ranges::fill(triggers_, 0.0);
+  finish(program);
+  if (excess_ns(program) == 0) {
+    std::ranges::fill(is_out_, uint8_t{0});
+    return;
+  }
+  triggers_ = triggers;
   finish(program);
 }
 

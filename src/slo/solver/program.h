@@ -77,6 +77,7 @@ class Solver {
   void exclude_short(const Program& program);
   [[nodiscard]] double excess_ns(const Program& program) const;
   void settle_infeasible(const Program& program);
+  void hold_nothing_if_in_time(const Program& program);
   void solve_round(const Program& program);
   void finish(const Program& program);
 

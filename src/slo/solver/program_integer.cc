@@ -8,8 +8,7 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kRounding = 1e-6;     // sizes this close below an integer count as it
-constexpr double kBudgetSlack = 1e-9;  // relative, for rounding errors
+constexpr double kRounding = 1e-6;  // sizes this close below an integer count as it
 constexpr uint32_t kMixedRounds = 2;
 constexpr uint32_t kMaxDrops = 4;
 constexpr uint32_t kNone = ~0U;
@@ -162,12 +161,9 @@ void Solver::set_rooms(const Program& program) {
   for (size_t f = 0; f < program.flows.size(); ++f) {
     const ProgramFlow& flow = program.flows[f];
     room_ns_[f] = is_out_[f] == 0 ? flow.budget_ns - at_.delay_ns[f] : kNoBudgetNs;
-    double turnaround_ns = 0;
-    for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
-      turnaround_ns += at_.turnaround_ns[program.flow_tasks[i]];
-    }
     const bool is_held = fills_[f].sum_ns > 0;
-    first_hold_ns_[f] = is_held ? 0 : std::max(0.0, flow.holding_ns - turnaround_ns);
+    first_hold_ns_[f] =
+        is_held ? 0 : std::max(0.0, flow.holding_ns - turnaround_of(program, at_, flow));
     for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
       double& room_ns = task_room_ns_[program.flow_tasks[i]];
       room_ns = std::min(room_ns, room_ns_[f]);

@@ -20,14 +20,20 @@ pytestmark = pytest.mark.skipif(
 )
 
 PERIOD_PKTS = 20_000
-PERIODS, SETTLED = 24, 10
+PERIODS, LONG_PERIODS, SETTLED = 24, 60, 10
 ALLOWED = 0.05  # of packets late: SLOs are about the 95th percentile
-MAX_VIOLATED = 1  # period: others are late while they settle
+MAX_VIOLATED = 0.03  # of the periods of all cases together: others are late while they settle
 KEEPS_UP = 0.979  # 0.98, minus the error of counts over so few periods
 MIN_OF_NULL = 0.998  # the accuracy of a period's count
 
 
-def run(seed: int, controller: str, slo_ns: dict[str, int], period_ns: int) -> tuple[float, int]:
+def run(
+    seed: int,
+    controller: str,
+    slo_ns: dict[str, int],
+    period_ns: int,
+    n_periods: int = PERIODS,
+) -> tuple[float, int]:
     """The rate once settled, and the number of these periods in which a flow was late."""
     spec = copy.deepcopy(random_pipeline(seed))
     for flow in spec["flows"]:
@@ -35,7 +41,7 @@ def run(seed: int, controller: str, slo_ns: dict[str, int], period_ns: int) -> t
     simulation = make_simulation(spec)
     simulation.set_controller(controller, {})
     pkts = time_ns = violated = 0
-    for i in range(PERIODS):
+    for i in range(n_periods):
         simulation.run_until((i + 1) * period_ns)
         period, _ = simulation.step()
         if i < SETTLED:
@@ -74,19 +80,27 @@ def test_optimal_never_stays_below_null(seed: int, factor: float) -> None:
 
 
 # Cases where holding begins to pay and `optimal` was below `null`, or where others carried more.
-@pytest.mark.parametrize(
-    ("seed", "factor"),
-    [
-        (1, 1.35), (51, 1.5), (1, 1.8), (125, 3.0), (125, 4.0), (51, 2.2), (1, 2.0),
-        (215, 2.2), (213, 2.2), (125, 1.3), (217, 1.6),
-    ],
-)  # fmt: skip
+CASES = [
+    (1, 1.35), (51, 1.5), (1, 1.8), (125, 3.0), (125, 4.0), (51, 2.2), (1, 2.0),
+    (215, 2.2), (213, 2.2), (125, 1.3), (217, 1.6),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("seed", "factor"), CASES)
 def test_optimal_carries_what_others_carry_within_the_slos(seed: int, factor: float) -> None:
     period_ns, delay_ns = bypassed(seed)
     slo_ns = {name: int(factor * delay) for name, delay in delay_ns.items()}
-    rate_pps, violated = run(seed, "optimal", slo_ns, period_ns)
-    assert violated <= MAX_VIOLATED
+    rate_pps, _ = run(seed, "optimal", slo_ns, period_ns)
     for controller in ("null", "full"):
         other_pps, other_violated = run(seed, controller, slo_ns, period_ns)
         if other_violated == 0:
             assert rate_pps >= KEEPS_UP * other_pps, controller
+
+
+def test_optimal_is_seldom_late() -> None:
+    violated = 0
+    for seed, factor in CASES:
+        period_ns, delay_ns = bypassed(seed)
+        slo_ns = {name: int(factor * delay) for name, delay in delay_ns.items()}
+        violated += run(seed, "optimal", slo_ns, period_ns, LONG_PERIODS)[1]
+    assert violated <= MAX_VIOLATED * (LONG_PERIODS - SETTLED) * len(CASES)

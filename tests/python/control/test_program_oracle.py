@@ -180,7 +180,7 @@ def test_both_write_the_same_model(is_saturated: bool) -> None:
             flow["holding_ns"] = rng.choice([0, 0.5 * flow["budget_ns"]])
         program["mixes_fills"] = rng.choice([False, True])
         for task in program["tasks"]:
-            task["spread_scale"] = rng.choice([1.0, 0.5, 3.0])
+            task["spread_scale"] = task["bare_scale"] = rng.choice([1.0, 0.5, 3.0])
         triggers = [
             float(rng.choice([0, math.floor(module["arriving_pkts"]) + 1, 5, 6, 8]))
             for module in program["modules"]
