@@ -44,7 +44,7 @@ struct InputPeriod {
   uint64_t ring_pkts = 0;     // capacity of the ring; 0: no ring
   uint64_t credit_pkts = 0;   // of a queue: how many each feeder may have waiting, at the end
   uint64_t fill_max_pkts = 0;
-  double fill_mean_pkts = 0;  // over all polls that found packets
+  double fill_mean_pkts = 0;  // as polls found it; empty ones do not count
 };
 
 // Closes the periods of one input. The ring is read before the producer's counts, so packets that move in

@@ -88,8 +88,8 @@ bool evaluate_modules(const Program& program, const std::vector<double>& trigger
   return any_before;
 }
 
-// Variance of the work of one run: firings of a module are modelled as Poisson, n g / b of them per
-// run (docs/model.md).
+// Variances of the work of K runs and of one, per packet: n g / b firings of a module per run, as irregular as
+// irregularity_of() has it (docs/model.md).
 void evaluate_spread(const Program& program, const std::vector<double>& triggers_pkts,
                      bool any_before, Evaluation& out) {
   for (size_t v = 0; any_before && v < program.modules.size(); ++v) {

@@ -102,9 +102,8 @@ struct Program {
   // If true, a packet's place in its batch is random, like the work of its K runs, and the
   // percentile is taken of the sum. If false, the percentiles are added, which is an upper bound.
   bool mixes_fills = false;
-  // If true, a module fires at most once in most runs, so its firings are as irregular as a
-  // Bernoulli trial per run and as its arrivals. If false, they are Poisson, which overestimates
-  // the variance.
+  // If true, firings are only as irregular as arrivals and what buffers happen to hold. If false, they are
+  // Poisson, which overestimates the variance.
   bool counts_firings = false;
   std::vector<ProgramModule> modules;
   std::vector<ProgramTask> tasks;
