@@ -22,7 +22,9 @@ pytestmark = pytest.mark.skipif(
 PERIOD_PKTS = 20_000
 PERIODS, LONG_PERIODS, SETTLED = 24, 60, 10
 ALLOWED = 0.05  # of packets late: SLOs are about the 95th percentile
-MAX_VIOLATED = 0.03  # of the periods of all cases together: others are late while they settle
+MAX_VIOLATED = 1  # period: others are late while they settle
+OFTEN_VIOLATED = {(51, 1.5): 5, (51, 2.2): 2}  # a miss by chance makes triggers shrink for a while
+MAX_SHARE = 0.03  # of the periods of all cases together, over a longer time
 KEEPS_UP = 0.979  # 0.98, minus the error of counts over so few periods
 MIN_OF_NULL = 0.998  # the accuracy of a period's count
 
@@ -90,7 +92,8 @@ CASES = [
 def test_optimal_carries_what_others_carry_within_the_slos(seed: int, factor: float) -> None:
     period_ns, delay_ns = bypassed(seed)
     slo_ns = {name: int(factor * delay) for name, delay in delay_ns.items()}
-    rate_pps, _ = run(seed, "optimal", slo_ns, period_ns)
+    rate_pps, violated = run(seed, "optimal", slo_ns, period_ns)
+    assert violated <= OFTEN_VIOLATED.get((seed, factor), MAX_VIOLATED)
     for controller in ("null", "full"):
         other_pps, other_violated = run(seed, controller, slo_ns, period_ns)
         if other_violated == 0:
@@ -103,4 +106,4 @@ def test_optimal_is_seldom_late() -> None:
         period_ns, delay_ns = bypassed(seed)
         slo_ns = {name: int(factor * delay) for name, delay in delay_ns.items()}
         violated += run(seed, "optimal", slo_ns, period_ns, LONG_PERIODS)[1]
-    assert violated <= MAX_VIOLATED * (LONG_PERIODS - SETTLED) * len(CASES)
+    assert violated <= MAX_SHARE * (LONG_PERIODS - SETTLED) * len(CASES)
