@@ -13,11 +13,16 @@ constexpr uint32_t kGrowth = 4;  // factor on the patience after a failed try
 }  // namespace
 
 void Tries::forget() {
-  kept_ns_ = 0;
+  kept_ = proven_ = {};
   patience_ = kMinPatience;
   left_ = 0;
   last_ns_ = noise_ = 0;
-  is_trying_ = has_failed_ = is_in_vain_ = false;
+  is_trying_ = has_failed_ = is_in_vain_ = is_broken_ = false;
+}
+
+const Tries::Point* Tries::way_back() const {
+  if (is_in_vain_) return &kept_;
+  return is_broken_ && proven_.pkt_ns > 0 ? &proven_ : nullptr;
 }
 
 void Tries::observe(const std::vector<double>& triggers_pkts, bool is_kept, double pkt_ns) {
@@ -27,10 +32,11 @@ void Tries::observe(const std::vector<double>& triggers_pkts, bool is_kept, doub
   last_ns_ = pkt_ns;
   last_pkts_ = triggers_pkts;
   const bool was_trying = std::exchange(is_trying_, false);
-  is_in_vain_ = was_trying && is_kept && has_kept() && pkt_ns > (kNoGain + noise_) * kept_ns_;
+  is_broken_ = !is_kept;
+  is_in_vain_ =
+      was_trying && is_kept && kept_.pkt_ns > 0 && pkt_ns > (kNoGain + noise_) * kept_.pkt_ns;
   has_failed_ = is_in_vain_ || (was_trying && !is_kept);
   if (left_ > 0) --left_;
-  if (!is_kept) kept_ns_ = 0;
   // Only tries that break an SLO have to become rare.
   if (is_in_vain_) {
     left_ = kMinPatience;
@@ -40,10 +46,19 @@ void Tries::observe(const std::vector<double>& triggers_pkts, bool is_kept, doub
   } else if (was_trying) {
     patience_ = std::max(patience_ / 2, kMinPatience);
   }
-  if (!is_kept || has_failed_) return;
-  if (pkt_ns < kFaster * began_ns_) left_ = 0;
-  kept_pkts_.assign(triggers_pkts.begin(), triggers_pkts.end());
-  kept_ns_ = pkt_ns;
+  if (pkt_ns < kFaster * began_ns_ && is_kept && !has_failed_) left_ = 0;
+  if (!is_in_vain_) keep({triggers_pkts.begin(), triggers_pkts.end()}, is_kept, pkt_ns);
+}
+
+void Tries::keep(std::vector<uint32_t> triggers_pkts, bool is_kept, double pkt_ns) {
+  if (!is_kept) {
+    kept_ = {};
+    if (triggers_pkts == proven_.triggers_pkts) proven_ = {};
+    return;
+  }
+  const bool is_same = triggers_pkts == kept_.triggers_pkts;
+  kept_ = {std::move(triggers_pkts), pkt_ns, is_same ? kept_.periods + 1 : 1};
+  if (kept_.periods >= kProven) proven_ = kept_;
 }
 
 }  // namespace batchplane::slo

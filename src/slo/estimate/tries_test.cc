@@ -32,7 +32,7 @@ TEST(Tries, ThatBreakAnSloBecomeRare) {
   for (const uint32_t patience : {16U, 64U, 256U, 256U}) {
     fail(tries);
     EXPECT_TRUE(tries.has_failed());
-    EXPECT_FALSE(tries.is_in_vain()) << "the way back is the model's to find";
+    EXPECT_FALSE(tries.is_in_vain());
     EXPECT_EQ(wait(tries), patience);
   }
   tries.begin(100);
@@ -58,9 +58,27 @@ TEST(Tries, ThatGainNothingComeBackAndDoNotBecomeRare) {
     tries.begin(100);
     tries.observe(kMany, true, 103);
     EXPECT_TRUE(tries.is_in_vain());
-    EXPECT_EQ(tries.kept_pkts(), std::vector<uint32_t>{4});
+    ASSERT_NE(tries.way_back(), nullptr);
+    EXPECT_EQ(tries.way_back()->triggers_pkts, std::vector<uint32_t>{4});
     EXPECT_EQ(wait(tries), 16U);
   }
+}
+
+TEST(Tries, ComeBackFromABrokenSloToWhatKeptItForLong) {
+  Tries tries;
+  for (int i = 0; i < 7; ++i) tries.observe(kFew, true, 100);
+  fail(tries);
+  EXPECT_EQ(tries.way_back(), nullptr) << "seven periods prove nothing: the model finds the way";
+  for (int i = 0; i < 8; ++i) tries.observe(kFew, true, 100);
+  EXPECT_EQ(tries.way_back(), nullptr);
+  for (int i = 0; i < 3; ++i) {  // by a try, or by small steps
+    tries.observe(kFewer, i == 0, 90);
+    if (i == 0) continue;
+    ASSERT_NE(tries.way_back(), nullptr);
+    EXPECT_EQ(tries.way_back()->triggers_pkts, std::vector<uint32_t>{4});
+  }
+  tries.observe(kFew, false, 100);
+  EXPECT_EQ(tries.way_back(), nullptr) << "they no longer keep it";
 }
 
 // 103 after 100 is no loss where times change by 6 % from period to period.

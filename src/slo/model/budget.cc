@@ -88,8 +88,16 @@ bool evaluate_modules(const Program& program, const std::vector<double>& trigger
   return any_before;
 }
 
-// Variances of the work of K runs and of one, per packet: n g / b firings of a module per run, as irregular as
+// Variance of a module's work in so many runs, per packet: n g / b firings per run, as irregular as
 // irregularity_of() has it (docs/model.md).
+double variance_of_work(const Program& program, const Evaluation& at, size_t v, double runs) {
+  const ProgramModule& module = program.modules[v];
+  const double batch = at.batch_pkts[v];
+  const bool is_held = batch > module.arriving_pkts;
+  return at.firings[v] * at.with_next_ns[v] * at.with_next_ns[v] *
+         irregularity_of(program, module, batch, runs, is_held);
+}
+
 void evaluate_spread(const Program& program, const std::vector<double>& triggers_pkts,
                      bool any_before, Evaluation& out) {
   for (size_t v = 0; any_before && v < program.modules.size(); ++v) {
@@ -102,14 +110,8 @@ void evaluate_spread(const Program& program, const std::vector<double>& triggers
     out.firings[v] = 0;
   }
   for (size_t v = 0; v < program.modules.size(); ++v) {
-    const ProgramModule& module = program.modules[v];
-    const double runs = program.tasks[module.task].runs_waited;
-    const double squared = out.firings[v] * out.with_next_ns[v] * out.with_next_ns[v];
-    const double batch = out.batch_pkts[v];
-    const bool is_held = batch > module.arriving_pkts;
-    out.task_spread_ns[module.task] +=
-        squared * irregularity_of(program, module, batch, runs, is_held);
-    out.run_spread_ns[module.task] += squared * irregularity_of(program, module, batch, 1, is_held);
+    const uint32_t t = program.modules[v].task;
+    out.task_spread_ns[t] += variance_of_work(program, out, v, program.tasks[t].runs_waited);
   }
 }
 
@@ -123,12 +125,17 @@ bool is_bare(const Program& program, const std::vector<double>& triggers_pkts, s
   return true;
 }
 
+double spread_scale(const Program& program, const std::vector<double>& triggers_pkts, size_t t) {
+  return is_bare(program, triggers_pkts, t) ? program.tasks[t].bare_scale
+                                            : program.tasks[t].spread_scale;
+}
+
 void evaluate_tasks(const Program& program, const std::vector<double>& triggers_pkts,
                     Evaluation& out) {
   for (size_t t = 0; t < program.tasks.size(); ++t) {
     const ProgramTask& task = program.tasks[t];
     out.task_pkt_ns[t] = task.other_run_ns / task.run_pkts;
-    out.task_spread_ns[t] = out.run_spread_ns[t] = 0;
+    out.task_spread_ns[t] = 0;
   }
   const bool any_before = evaluate_modules(program, triggers_pkts, out);
   evaluate_spread(program, triggers_pkts, any_before, out);
@@ -137,9 +144,8 @@ void evaluate_tasks(const Program& program, const std::vector<double>& triggers_
     const ProgramTask& task = program.tasks[t];
     const double runs_pkts = task.runs_waited * task.run_pkts;
     out.load += task.weight * out.task_pkt_ns[t] * task.rate_pkts_per_ns;
-    const double scale = is_bare(program, triggers_pkts, t) ? task.bare_scale : task.spread_scale;
-    out.task_spread_ns[t] = scale * std::sqrt(runs_pkts * out.task_spread_ns[t]);
-    out.run_spread_ns[t] = scale * std::sqrt(task.run_pkts * out.run_spread_ns[t]);
+    out.task_spread_ns[t] =
+        spread_scale(program, triggers_pkts, t) * std::sqrt(runs_pkts * out.task_spread_ns[t]);
     out.turnaround_ns[t] = runs_pkts * out.task_pkt_ns[t] + task.runs_waited * task.beside_run_ns +
                            program.sigmas * out.task_spread_ns[t];
   }
@@ -185,10 +191,19 @@ void add_modules(const Program& program, const Evaluation& at, uint32_t begin, u
 
 }  // namespace
 
+double run_spread_ns(const Program& program, const std::vector<double>& triggers_pkts,
+                     const Evaluation& at, uint32_t task) {
+  double variance = 0;
+  for (size_t v = 0; v < program.modules.size(); ++v) {
+    if (program.modules[v].task == task) variance += variance_of_work(program, at, v, 1);
+  }
+  return spread_scale(program, triggers_pkts, task) *
+         std::sqrt(program.tasks[task].run_pkts * variance);
+}
+
 void evaluate(const Program& program, const std::vector<double>& triggers_pkts, Evaluation& out) {
   out.task_pkt_ns.resize(program.tasks.size());
   out.task_spread_ns.resize(program.tasks.size());
-  out.run_spread_ns.resize(program.tasks.size());
   out.turnaround_ns.resize(program.tasks.size());
   out.fill_ns.resize(program.modules.size());
   out.service_ns.resize(program.modules.size());

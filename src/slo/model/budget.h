@@ -146,7 +146,6 @@ struct Evaluation {
   double load = 0;                     // objective: busy share, summed over tasks
   std::vector<double> task_pkt_ns;     // time of a packet: 1 / highest rate
   std::vector<double> task_spread_ns;  // standard deviation of the work of K runs
-  std::vector<double> run_spread_ns;   // and of one
   std::vector<double> turnaround_ns;   // by task
   std::vector<double> fill_ns;         // by module
   std::vector<double> batch_pkts;      // by module, as executed
@@ -220,6 +219,9 @@ void mark_worth(const ProgramModule& module, Stair& stair);
 
 // Allocates only if `out` was never used for a program this large.
 void evaluate(const Program& program, const std::vector<double>& triggers_pkts, Evaluation& out);
+// Standard deviation of the work of one run of a task, `at` these triggers.
+[[nodiscard]] double run_spread_ns(const Program& program, const std::vector<double>& triggers_pkts,
+                                   const Evaluation& at, uint32_t task);
 // Turnaround of the tasks on a flow's path, as far as its packets wait for it.
 [[nodiscard]] double turnaround_of(const Program& program, const Evaluation& at,
                                    const ProgramFlow& flow);

@@ -12,6 +12,7 @@ namespace {
 constexpr double kKeepWithin = 0.003;  // of the best load: within it the triggers in force stay
 constexpr double kGainStep = 0.1;
 constexpr double kWorthAgain = 0.03;  // of a load: beyond, a failed move is mended, not taken back
+constexpr double kSlower = 0.02;      // the same triggers, beyond the accuracy of laws
 constexpr double kIdleLoad = 0.85;    // without buffers: above this load they are worth having
 constexpr double kIdleAgain = 0.7;    // the same, where something is held: loads vary
 constexpr double kQueueLoad = 0.7;    // load above which a queue may form at any time
@@ -123,14 +124,25 @@ void Optimal::follow_gain(double gain) {
   gain_noise_ += kGainStep * (std::abs(gain - last) - gain_noise_);
 }
 
+// Whether triggers should come back instead of the solution. Where all has become slower since they kept the
+// SLOs, it was not the triggers after them that broke one.
+bool Optimal::is_worth_it(const Tries::Point& back) {
+  if (back.pkt_ns >= (1 + kWorthAgain) * bottleneck_ns(joint_, at_)) return false;
+  if (tries_.is_in_vain()) return true;
+  evaluate_at({back.triggers_pkts.begin(), back.triggers_pkts.end()}, trial_);
+  const double now_ns = bottleneck_ns(joint_, trial_);
+  view_.predict_arrivals(chosen_);
+  return now_ns < (1 + kSlower) * back.pkt_ns;
+}
+
 // Triggers move where they gain, or where an SLO is missed. Where moves failed before, triggers in
 // force that keep the SLOs stay for a while.
 void Optimal::keep_what_fits() {
   // Triggers solved for other ring credits come with those credits.
   if (rings_.is_changing()) return;
   const double best = cost_of(at_);
-  if (tries_.is_in_vain() && tries_.kept_ns() < (1 + kWorthAgain) * bottleneck_ns(joint_, at_)) {
-    take(tries_.kept_pkts());
+  if (const Tries::Point* back = tries_.way_back(); back != nullptr && is_worth_it(*back)) {
+    take(back->triggers_pkts);
     return;
   }
   std::vector<double> kept = view_.current();

@@ -56,7 +56,7 @@ class Optimal final : public Controller {
   [[nodiscard]] bool is_lull(const Snapshot& snapshot);
   void learn(const Snapshot& snapshot);
   [[nodiscard]] double modelled_now_ns(uint32_t flow) const;
-  void learn_place(const exec::FlowPeriod& period, uint32_t flow);
+  bool learn_place(const exec::FlowPeriod& period, uint32_t flow);
   [[nodiscard]] bool holds(uint32_t task) const;
   void share_ratios();
   void learn_margin();
@@ -67,6 +67,7 @@ class Optimal final : public Controller {
   void wait_for_runs(bool is_all_carried);
   void observe();
   void follow_gain(double gain);
+  [[nodiscard]] bool is_worth_it(const Tries::Point& back);
   void keep_what_fits();
   void mix(std::vector<double>& triggers_pkts) const;
   void take(std::vector<uint32_t> triggers_pkts);

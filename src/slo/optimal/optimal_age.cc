@@ -13,23 +13,25 @@ constexpr double kMinLimitNs = 1;
 constexpr double kFillSigmas = 2;
 constexpr double kMinAged = 0.1;  // least share of releases by age that is assumed
 
-// Duration of a run with these triggers, `sigmas` standard deviations above the mean. The triggers
-// in force do not count: the way to new triggers may lead through longer runs, and limits based on
-// those would never let batches grow.
-double long_run_ns(const Program& program, const Evaluation& at, uint32_t task, double sigmas) {
-  const ProgramTask& law = program.tasks[task];
-  return law.run_pkts * at.task_pkt_ns[task] + law.beside_run_ns + sigmas * at.run_spread_ns[task];
-}
+// What runs of a task take with these triggers. The triggers in force do not count: the way to new
+// triggers may lead through longer runs, and limits based on those would never let batches grow.
+struct RunTime {
+  double mean_ns = 0;
+  double spread_ns = 0;
+  // May pass between a deadline and the end of the module's own firing, not counting its service: the
+  // current run, and other buffers that expire together with it.
+  double allowance_ns = 0;
 
-}  // namespace
+  [[nodiscard]] double long_ns(double sigmas) const { return mean_ns + sigmas * spread_ns; }
+};
 
 double run_allowance_ns(const ProgramView& view, const Evaluation& at, uint32_t task,
-                        const std::vector<uint32_t>& triggers_pkts) {
+                        const std::vector<uint32_t>& triggers_pkts, const RunTime& run) {
   const Program& program = view.program();
   // At saturation few batches leave by age, and only one packet of each is late. The target allows
   // a share of late packets, so for usual targets a mean run is enough.
   const double sigmas = program.tasks[task].is_saturated ? view.age_sigmas() : kSigmasAt99;
-  const double run_ns = long_run_ns(program, at, task, sigmas);
+  const double run_ns = run.long_ns(sigmas);
   double together_ns = 0;
   double heaviest_ns = 0;
   for (size_t v = 0; v < program.modules.size(); ++v) {
@@ -46,14 +48,28 @@ double run_allowance_ns(const ProgramView& view, const Evaluation& at, uint32_t 
   return run_ns + together_ns + heaviest_ns * sigmas / kSigmasAt99 + kClockNs;
 }
 
+// By task.
+std::vector<RunTime> run_times(const ProgramView& view, const Evaluation& at,
+                               const std::vector<uint32_t>& triggers_pkts) {
+  const Program& program = view.program();
+  const std::vector<double> triggers(triggers_pkts.begin(), triggers_pkts.end());
+  std::vector<RunTime> runs(program.tasks.size());
+  for (uint32_t t = 0; t < runs.size(); ++t) {
+    const ProgramTask& law = program.tasks[t];
+    runs[t].mean_ns = law.run_pkts * at.task_pkt_ns[t] + law.beside_run_ns;
+    runs[t].spread_ns = run_spread_ns(program, triggers, at, t);
+    runs[t].allowance_ns = run_allowance_ns(view, at, t, triggers_pkts, runs[t]);
+  }
+  return runs;
+}
+
+}  // namespace
+
 void reserve_for_ages(ProgramView& view, const Evaluation& at, const std::vector<double>& bound_ns,
                       const std::vector<bool>& is_unbounded,
                       const std::vector<uint32_t>& triggers_pkts) {
   Program& program = view.program();
-  std::vector<double> allowance_ns(program.tasks.size());
-  for (uint32_t t = 0; t < program.tasks.size(); ++t) {
-    allowance_ns[t] = run_allowance_ns(view, at, t, triggers_pkts);
-  }
+  const std::vector<RunTime> runs = run_times(view, at, triggers_pkts);
   for (size_t f = 0; f < program.flows.size(); ++f) {
     ProgramFlow& flow = program.flows[f];
     flow.holding_ns = 0;
@@ -65,7 +81,7 @@ void reserve_for_ages(ProgramView& view, const Evaluation& at, const std::vector
       turnaround_ns += at.turnaround_ns[t];
       // Below saturation arrivals are irregular, and limits are worth the batches that they cut.
       if (!program.tasks[t].is_saturated) continue;
-      max_ns = std::max(max_ns, allowance_ns[t] - at.turnaround_ns[t]);
+      max_ns = std::max(max_ns, runs[t].allowance_ns - at.turnaround_ns[t]);
     }
     const double limited_ns = turnaround_ns + max_ns + flow.budget_ns - bound_ns[f];
     flow.holding_ns = std::max(0.0, limited_ns);
@@ -78,11 +94,11 @@ namespace {
 // Other tasks on its path are reserved whole, because a limit counts from entry into its own task.
 void limit_flow(const ProgramView& view, const Evaluation& at, const ProgramFlow& flow,
                 double bound_ns, const std::vector<uint32_t>& triggers_pkts,
-                const std::vector<double>& allowance_ns, std::vector<double>& limits) {
+                const std::vector<RunTime>& runs, std::vector<double>& limits) {
   const Program& program = view.program();
   for (uint32_t t = flow.tasks_begin; t < flow.tasks_end; ++t) {
     const uint32_t task = program.flow_tasks[t];
-    double left_ns = bound_ns - allowance_ns[task];
+    double left_ns = bound_ns - runs[task].allowance_ns;
     for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
       if (i != t) left_ns -= at.turnaround_ns[program.flow_tasks[i]];
     }
@@ -94,8 +110,7 @@ void limit_flow(const ProgramView& view, const Evaluation& at, const ProgramFlow
     // to within a share of 1 / sqrt(q).
     const ProgramTask& law = program.tasks[task];
     double regular_ns =
-        long_run_ns(program, at, task, kSigmasAt99) +
-        (law.runs_waited - 2) * (law.run_pkts * at.task_pkt_ns[task] + law.beside_run_ns);
+        runs[task].long_ns(kSigmasAt99) + (law.runs_waited - 2) * runs[task].mean_ns;
     double variance = 0;
     double behind_ns = 0;
     for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
@@ -105,7 +120,7 @@ void limit_flow(const ProgramView& view, const Evaluation& at, const ProgramFlow
       behind_ns += at.fill_ns[v];
     }
     // The latest time at which an otherwise idle task could still serve a released batch.
-    double last_ns = left_ns + allowance_ns[task] - kClockNs;
+    double last_ns = left_ns + runs[task].allowance_ns - kClockNs;
     for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
       const uint32_t v = program.flow_modules[i];
       if (program.modules[v].task != task) continue;
@@ -132,14 +147,11 @@ void age_limits(const ProgramView& view, const Evaluation& at, const std::vector
                 const std::vector<bool>& is_left_out, const std::vector<uint32_t>& triggers_pkts,
                 std::vector<uint64_t>& limits_ns) {
   const Program& program = view.program();
-  std::vector<double> allowance_ns(program.tasks.size());
-  for (uint32_t t = 0; t < program.tasks.size(); ++t) {
-    allowance_ns[t] = run_allowance_ns(view, at, t, triggers_pkts);
-  }
+  const std::vector<RunTime> runs = run_times(view, at, triggers_pkts);
   std::vector<double> limits(program.modules.size(), kNoBudgetNs);
   for (size_t f = 0; f < program.flows.size(); ++f) {
     if (bound_ns[f] == 0 || is_left_out[f]) continue;
-    limit_flow(view, at, program.flows[f], bound_ns[f], triggers_pkts, allowance_ns, limits);
+    limit_flow(view, at, program.flows[f], bound_ns[f], triggers_pkts, runs, limits);
   }
   limits_ns.resize(limits.size());
   for (size_t v = 0; v < limits.size(); ++v) {

@@ -11,11 +11,6 @@
 
 namespace batchplane::slo {
 
-// Time that may pass between a deadline and the end of the module's own firing, not counting its
-// service: the current run, and other buffers that expire together with it.
-[[nodiscard]] double run_allowance_ns(const ProgramView& view, const Evaluation& at, uint32_t task,
-                                      const std::vector<uint32_t>& triggers_pkts);
-
 // Sets the part of each flow's budget that holding packets takes (ProgramFlow::holding_ns). Without
 // it, buffers would reach their age limits before their triggers, and the triggers would have no
 // effect.

@@ -68,17 +68,18 @@ double Optimal::modelled_now_ns(uint32_t f) const {
 
 // Before anything was held, saturated periods show how long before the end of its own run a flow's last
 // packets leave. Later the ratio covers what is wrong.
-void Optimal::learn_place(const exec::FlowPeriod& period, uint32_t f) {
+bool Optimal::learn_place(const exec::FlowPeriod& period, uint32_t f) {
   Program& program = view_.program();
   ProgramFlow& row = program.flows[f];
-  if (row.tasks_end - row.tasks_begin != 1 || flows_[f].delay.has_held()) return;
+  if (row.tasks_end - row.tasks_begin != 1 || flows_[f].delay.has_held()) return false;
   const uint32_t t = program.flow_tasks[row.tasks_begin];
   const ProgramTask& task = program.tasks[t];
   const double run_ns = task.run_pkts * in_force_.task_pkt_ns[t];
   const double measured_ns = percentile_ns(period, settings_.percentile);
-  if (!task.is_saturated || holds(t) || measured_ns <= 0 || run_ns <= 0) return;
+  if (!task.is_saturated || holds(t) || measured_ns <= 0 || run_ns <= 0) return false;
   const double early = row.runs_early + (modelled_now_ns(f) - measured_ns) / run_ns;
   row.runs_early = std::clamp(early, 0.0, 1.0);
+  return true;
 }
 
 // Whether triggers held packets of the task.
@@ -101,6 +102,7 @@ void Optimal::learn(const Snapshot& snapshot) {
   wait_in_rings(load_.rate_pkts_per_ns());
   set_rate(joint_, load_.rate_pkts_per_ns(), program);
   evaluate(program, view_.current(), in_force_);
+  bool has_places = false;
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     Flow& flow = flows_[f];
     const exec::FlowPeriod& period = snapshot.flows[f];
@@ -116,9 +118,9 @@ void Optimal::learn(const Snapshot& snapshot) {
     flow.is_excused = flow.is_waiting || is_rest || flow.is_beyond_share || rings_.is_fresh() ||
                       is_held_up(snapshot, f);
     if (flow.is_waiting) flow.delay.forget();
-    if (!flow.is_excused) learn_place(period, f);
+    if (!flow.is_excused) has_places |= learn_place(period, f);
   }
-  evaluate_delays(program, in_force_);
+  if (has_places) evaluate_delays(program, in_force_);
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     if (flows_[f].is_excused) continue;
     const double modelled_ns = modelled_now_ns(f);

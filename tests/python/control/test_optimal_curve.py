@@ -23,7 +23,6 @@ PERIOD_PKTS = 20_000
 PERIODS, LONG_PERIODS, SETTLED = 24, 60, 10
 ALLOWED = 0.05  # of packets late: SLOs are about the 95th percentile
 MAX_VIOLATED = 1  # period: others are late while they settle
-OFTEN_VIOLATED = {(51, 1.5): 5, (51, 2.2): 2}  # a miss by chance makes triggers shrink for a while
 MAX_SHARE = 0.03  # of the periods of all cases together, over a longer time
 KEEPS_UP = 0.979  # 0.98, minus the error of counts over so few periods
 MIN_OF_NULL = 0.998  # the accuracy of a period's count
@@ -93,11 +92,21 @@ def test_optimal_carries_what_others_carry_within_the_slos(seed: int, factor: fl
     period_ns, delay_ns = bypassed(seed)
     slo_ns = {name: int(factor * delay) for name, delay in delay_ns.items()}
     rate_pps, violated = run(seed, "optimal", slo_ns, period_ns)
-    assert violated <= OFTEN_VIOLATED.get((seed, factor), MAX_VIOLATED)
+    assert violated <= MAX_VIOLATED
     for controller in ("null", "full"):
         other_pps, other_violated = run(seed, controller, slo_ns, period_ns)
         if other_violated == 0:
             assert rate_pps >= KEEPS_UP * other_pps, controller
+
+
+# Where a try breaks an SLO, the triggers before it come back that had kept all SLOs for many periods. The
+# model, which was wrong about the try, would shrink the triggers of one flow after the other.
+def test_a_failed_try_does_not_lower_the_rate() -> None:
+    period_ns, delay_ns = bypassed(51)
+    slo_ns = {name: int(1.5 * delay) for name, delay in delay_ns.items()}
+    before_pps, _ = run(51, "optimal", slo_ns, period_ns, SETTLED + 3)
+    after_pps, _ = run(51, "optimal", slo_ns, period_ns, LONG_PERIODS)
+    assert after_pps >= 0.95 * before_pps
 
 
 def test_optimal_is_seldom_late() -> None:
