@@ -82,6 +82,7 @@ void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const 
   if (measured_ns_ <= 0 || modelled_ns <= 0) return;
   const double last_ns = std::exchange(last_ns_, measured_ns_);
   double ratio = std::clamp(measured_ns_ / modelled_ns, kMinRatio, kMaxRatio);
+  if (how.is_bare) bare_ratio_ += (bare_ratio_ > 0 ? kRatioStep : 1) * (ratio - bare_ratio_);
   // Without buffers all runs may be alike: a shorter delay then says little about runs with
   // buffers.
   if (!how.holds) ratio = std::max(ratio, std::min(1.0, ratio_));

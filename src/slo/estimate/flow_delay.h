@@ -23,7 +23,9 @@ class FlowDelay {
  public:
   // Properties of a period beside its counts.
   struct How {
-    bool holds = false;   // packets were held: periods without holding say little about these
+    bool holds = false;  // packets were held: periods without holding say little about these
+    // The tasks were saturated and held packets of no flow.
+    bool is_bare = false;
     bool is_cut = false;  // age limits often fired before triggers, so they set the delays
   };
   // Starts a period with this SLO.
@@ -53,6 +55,10 @@ class FlowDelay {
   [[nodiscard]] double own_ratio() const { return ratio_; }
   [[nodiscard]] double ratio() const { return shared_ratio_; }
   void share(double ratio) { shared_ratio_ = ratio; }
+  // The same where saturated tasks hold nothing, over ratio(). What was learnt with buffers is not true there.
+  [[nodiscard]] double bare_factor() const {
+    return bare_ratio_ > 0 ? bare_ratio_ / shared_ratio_ : 1;
+  }
   // Relative error of the last period: measured delay against model times ratio.
   [[nodiscard]] std::optional<double> error() const { return error_; }
   // The same, relative to how much the delay was to change since the period before it; less than a
@@ -67,6 +73,7 @@ class FlowDelay {
   double usual_ns_ = 0;
   double ratio_ = 1;
   double shared_ratio_ = 1;
+  double bare_ratio_ = 0;  // 0: not known
   uint32_t periods_ = 0;   // with held packets
   bool has_seen_ = false;  // a period without held packets
   double last_ns_ = 0;     // measured percentile of the last period that had packets

@@ -125,9 +125,8 @@ bool is_bare(const Program& program, const std::vector<double>& triggers_pkts, s
   return true;
 }
 
-double spread_scale(const Program& program, const std::vector<double>& triggers_pkts, size_t t) {
-  return is_bare(program, triggers_pkts, t) ? program.tasks[t].bare_scale
-                                            : program.tasks[t].spread_scale;
+double spread_scale(const Program& program, const Evaluation& at, size_t t) {
+  return at.is_bare[t] != 0 ? program.tasks[t].bare_scale : program.tasks[t].spread_scale;
 }
 
 void evaluate_tasks(const Program& program, const std::vector<double>& triggers_pkts,
@@ -136,6 +135,7 @@ void evaluate_tasks(const Program& program, const std::vector<double>& triggers_
     const ProgramTask& task = program.tasks[t];
     out.task_pkt_ns[t] = task.other_run_ns / task.run_pkts;
     out.task_spread_ns[t] = 0;
+    out.is_bare[t] = is_bare(program, triggers_pkts, t) ? 1 : 0;
   }
   const bool any_before = evaluate_modules(program, triggers_pkts, out);
   evaluate_spread(program, triggers_pkts, any_before, out);
@@ -145,7 +145,7 @@ void evaluate_tasks(const Program& program, const std::vector<double>& triggers_
     const double runs_pkts = task.runs_waited * task.run_pkts;
     out.load += task.weight * out.task_pkt_ns[t] * task.rate_pkts_per_ns;
     out.task_spread_ns[t] =
-        spread_scale(program, triggers_pkts, t) * std::sqrt(runs_pkts * out.task_spread_ns[t]);
+        spread_scale(program, out, t) * std::sqrt(runs_pkts * out.task_spread_ns[t]);
     out.turnaround_ns[t] = runs_pkts * out.task_pkt_ns[t] + task.runs_waited * task.beside_run_ns +
                            program.sigmas * out.task_spread_ns[t];
   }
@@ -164,6 +164,7 @@ struct PathSum {
   double turnaround_ns = 0;
   double services_ns = 0;
   FillSum fills;
+  bool is_bare = true;  // all tasks
 };
 
 PathSum sum_of_tasks(const Program& program, const Evaluation& at, const ProgramFlow& flow) {
@@ -171,6 +172,7 @@ PathSum sum_of_tasks(const Program& program, const Evaluation& at, const Program
   for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
     const uint32_t t = program.flow_tasks[i];
     sum.turnaround_ns += at.turnaround_ns[t];
+    sum.is_bare &= at.is_bare[t] != 0;
     // Below saturation age limits cut late batches, so the oldest packet counts.
     sum.fills.mixes &= program.tasks[t].is_saturated;
     sum.fills.spread_ns += at.task_spread_ns[t];
@@ -191,20 +193,19 @@ void add_modules(const Program& program, const Evaluation& at, uint32_t begin, u
 
 }  // namespace
 
-double run_spread_ns(const Program& program, const std::vector<double>& triggers_pkts,
-                     const Evaluation& at, uint32_t task) {
+double run_spread_ns(const Program& program, const Evaluation& at, uint32_t task) {
   double variance = 0;
   for (size_t v = 0; v < program.modules.size(); ++v) {
     if (program.modules[v].task == task) variance += variance_of_work(program, at, v, 1);
   }
-  return spread_scale(program, triggers_pkts, task) *
-         std::sqrt(program.tasks[task].run_pkts * variance);
+  return spread_scale(program, at, task) * std::sqrt(program.tasks[task].run_pkts * variance);
 }
 
 void evaluate(const Program& program, const std::vector<double>& triggers_pkts, Evaluation& out) {
   out.task_pkt_ns.resize(program.tasks.size());
   out.task_spread_ns.resize(program.tasks.size());
   out.turnaround_ns.resize(program.tasks.size());
+  out.is_bare.resize(program.tasks.size());
   out.fill_ns.resize(program.modules.size());
   out.service_ns.resize(program.modules.size());
   out.with_next_ns.resize(program.modules.size());
@@ -281,6 +282,7 @@ void evaluate_delays(const Program& program, Evaluation& out) {
     out.fills[f] = sum.fills;
     out.mixing_ns[f] = sum.fills.sum_ns - fills_ns;
     out.delay_ns[f] = fills_ns + sum.services_ns + sum.turnaround_ns;
+    if (sum.is_bare) out.delay_ns[f] *= flow.bare_factor;
   }
 }
 

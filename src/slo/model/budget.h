@@ -85,7 +85,9 @@ struct ProgramFlow {
   double budget_ns = kNoBudgetNs;  // for turnaround, fills and services together
   double holding_ns = 0;           // least turnaround to assume while the flow is held
   double runs_early = 0;           // its packets leave their own run so much of it before its end
-  uint32_t modules_begin = 0;      // into Program::flow_modules
+  // Factor on its delay where saturated tasks hold nothing at all.
+  double bare_factor = 1;
+  uint32_t modules_begin = 0;  // into Program::flow_modules
   uint32_t modules_end = 0;
   uint32_t tasks_begin = 0;  // into Program::flow_tasks
   uint32_t tasks_end = 0;
@@ -153,6 +155,7 @@ struct Evaluation {
   // by module: services that follow a firing, up to the next buffers
   std::vector<double> with_next_ns;
   std::vector<double> delay_ns;   // by flow
+  std::vector<uint8_t> is_bare;   // by task: saturated, and nothing is held
   std::vector<FillSum> fills;     // by flow
   std::vector<double> mixing_ns;  // by flow: how much less than their sum the fills add
   // by module: firings that come by themselves, per packet polled
@@ -220,8 +223,7 @@ void mark_worth(const ProgramModule& module, Stair& stair);
 // Allocates only if `out` was never used for a program this large.
 void evaluate(const Program& program, const std::vector<double>& triggers_pkts, Evaluation& out);
 // Standard deviation of the work of one run of a task, `at` these triggers.
-[[nodiscard]] double run_spread_ns(const Program& program, const std::vector<double>& triggers_pkts,
-                                   const Evaluation& at, uint32_t task);
+[[nodiscard]] double run_spread_ns(const Program& program, const Evaluation& at, uint32_t task);
 // Turnaround of the tasks on a flow's path, as far as its packets wait for it.
 [[nodiscard]] double turnaround_of(const Program& program, const Evaluation& at,
                                    const ProgramFlow& flow);

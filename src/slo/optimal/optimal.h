@@ -57,7 +57,6 @@ class Optimal final : public Controller {
   void learn(const Snapshot& snapshot);
   [[nodiscard]] double modelled_now_ns(uint32_t flow) const;
   bool learn_place(const exec::FlowPeriod& period, uint32_t flow);
-  [[nodiscard]] bool holds(uint32_t task) const;
   void share_ratios();
   void learn_margin();
   [[nodiscard]] FlowDelay::How how(const Snapshot& snapshot, uint32_t flow) const;

@@ -52,12 +52,11 @@ double run_allowance_ns(const ProgramView& view, const Evaluation& at, uint32_t 
 std::vector<RunTime> run_times(const ProgramView& view, const Evaluation& at,
                                const std::vector<uint32_t>& triggers_pkts) {
   const Program& program = view.program();
-  const std::vector<double> triggers(triggers_pkts.begin(), triggers_pkts.end());
   std::vector<RunTime> runs(program.tasks.size());
   for (uint32_t t = 0; t < runs.size(); ++t) {
     const ProgramTask& law = program.tasks[t];
     runs[t].mean_ns = law.run_pkts * at.task_pkt_ns[t] + law.beside_run_ns;
-    runs[t].spread_ns = run_spread_ns(program, triggers, at, t);
+    runs[t].spread_ns = run_spread_ns(program, at, t);
     runs[t].allowance_ns = run_allowance_ns(view, at, t, triggers_pkts, runs[t]);
   }
   return runs;

@@ -28,6 +28,10 @@ FlowDelay::How Optimal::how(const Snapshot& snapshot, uint32_t f) const {
     for (const exec::CauseCount& cause : causes) all += static_cast<double>(cause.firings);
   }
   how.is_cut = aged > kOftenCut * all;
+  how.is_bare = true;
+  for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
+    how.is_bare &= in_force_.is_bare[program.flow_tasks[i]] != 0;
+  }
   return how;
 }
 
@@ -73,22 +77,12 @@ bool Optimal::learn_place(const exec::FlowPeriod& period, uint32_t f) {
   ProgramFlow& row = program.flows[f];
   if (row.tasks_end - row.tasks_begin != 1 || flows_[f].delay.has_held()) return false;
   const uint32_t t = program.flow_tasks[row.tasks_begin];
-  const ProgramTask& task = program.tasks[t];
-  const double run_ns = task.run_pkts * in_force_.task_pkt_ns[t];
+  const double run_ns = program.tasks[t].run_pkts * in_force_.task_pkt_ns[t];
   const double measured_ns = percentile_ns(period, settings_.percentile);
-  if (!task.is_saturated || holds(t) || measured_ns <= 0 || run_ns <= 0) return false;
+  if (in_force_.is_bare[t] == 0 || measured_ns <= 0 || run_ns <= 0) return false;
   const double early = row.runs_early + (modelled_now_ns(f) - measured_ns) / run_ns;
   row.runs_early = std::clamp(early, 0.0, 1.0);
   return true;
-}
-
-// Whether triggers held packets of the task.
-bool Optimal::holds(uint32_t t) const {
-  const std::vector<ProgramModule>& modules = view_.program().modules;
-  for (uint32_t h = 0; h < modules.size(); ++h) {
-    if (modules[h].task == t && view_.current()[h] > 0) return true;
-  }
-  return false;
 }
 
 // Learns how far off the model is at the triggers in force, with rings as they were.
@@ -101,6 +95,7 @@ void Optimal::learn(const Snapshot& snapshot) {
   rings_.update(load_, program);
   wait_in_rings(load_.rate_pkts_per_ns());
   set_rate(joint_, load_.rate_pkts_per_ns(), program);
+  for (ProgramFlow& flow : program.flows) flow.bare_factor = 1;
   evaluate(program, view_.current(), in_force_);
   bool has_places = false;
   for (uint32_t f = 0; f < flows_.size(); ++f) {

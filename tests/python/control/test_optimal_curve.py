@@ -109,6 +109,16 @@ def test_a_failed_try_does_not_lower_the_rate() -> None:
     assert after_pps >= 0.95 * before_pps
 
 
+# Where what holding taught says that no triggers are in time, nothing is held, if that was in time before.
+def test_no_flow_is_late_for_ever_that_is_not_without_buffers() -> None:
+    period_ns, delay_ns = bypassed(26)
+    slo_ns = {name: int(1.5 * delay) for name, delay in delay_ns.items()}
+    rate_pps, violated = run(26, "optimal", slo_ns, period_ns, LONG_PERIODS)
+    assert violated <= 0.2 * (LONG_PERIODS - SETTLED)
+    null_pps, _ = run(26, "null", slo_ns, period_ns)
+    assert rate_pps >= MIN_OF_NULL * null_pps
+
+
 def test_optimal_is_seldom_late() -> None:
     violated = 0
     for seed, factor in CASES:
