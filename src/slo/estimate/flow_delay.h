@@ -3,6 +3,7 @@
 // for errors and noise.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -23,10 +24,9 @@ class FlowDelay {
  public:
   // Properties of a period beside its counts.
   struct How {
-    bool holds = false;  // packets were held: periods without holding say little about these
-    // The tasks were saturated and held packets of no flow.
-    bool is_bare = false;
-    bool is_cut = false;  // age limits often fired before triggers, so they set the delays
+    bool holds = false;    // packets were held: periods without holding say little about these
+    bool is_bare = false;  // the tasks were saturated, and held no packets
+    bool is_cut = false;   // age limits often fired before triggers, so they set the delays
   };
   // Starts a period with this SLO.
   void begin(uint64_t slo_ns);
@@ -55,9 +55,10 @@ class FlowDelay {
   [[nodiscard]] double own_ratio() const { return ratio_; }
   [[nodiscard]] double ratio() const { return shared_ratio_; }
   void share(double ratio) { shared_ratio_ = ratio; }
-  // The same where saturated tasks hold nothing, over ratio(). What was learnt with buffers is not true there.
+  // Factor on ratio(), at most 1, where saturated tasks hold nothing: what was learnt with buffers is not true
+  // there.
   [[nodiscard]] double bare_factor() const {
-    return bare_ratio_ > 0 ? bare_ratio_ / shared_ratio_ : 1;
+    return bare_ratio_ > 0 ? std::min(1.0, bare_ratio_ / shared_ratio_) : 1;
   }
   // Relative error of the last period: measured delay against model times ratio.
   [[nodiscard]] std::optional<double> error() const { return error_; }

@@ -10,6 +10,10 @@ namespace {
 constexpr double kNoGain = 1.01;  // times the packet time before the move
 constexpr double kNoiseStep = 0.1;
 constexpr uint32_t kGrowth = 4;  // factor on the patience after a failed try
+
+bool is_zero(const std::vector<uint32_t>& triggers_pkts) {
+  return std::ranges::all_of(triggers_pkts, [](uint32_t pkts) { return pkts == 0; });
+}
 }  // namespace
 
 void Tries::forget() {
@@ -17,27 +21,46 @@ void Tries::forget() {
   patience_ = kMinPatience;
   left_ = 0;
   last_ns_ = noise_ = 0;
-  is_trying_ = has_failed_ = is_in_vain_ = is_broken_ = false;
+  is_back_ = false;
+  broken_more_ = 0;
+  skip();
 }
 
 const Tries::Point* Tries::way_back() const {
   if (is_in_vain_) return &kept_;
-  return is_broken_ && proven_.pkt_ns > 0 ? &proven_ : nullptr;
+  if (!is_broken_) return nullptr;
+  const Point& back = proven_.pkt_ns > 0 ? proven_ : kept_;
+  const bool are_these = std::ranges::equal(back.triggers_pkts, last_pkts_);
+  return back.pkt_ns > 0 && !are_these ? &back : nullptr;
 }
 
-void Tries::observe(const std::vector<double>& triggers_pkts, bool is_kept, double pkt_ns) {
+void Tries::observe(const std::vector<double>& triggers_pkts, Slos slos, double pkt_ns) {
   if (last_ns_ > 0 && triggers_pkts == last_pkts_) {
     noise_ += kNoiseStep * (std::abs(pkt_ns / last_ns_ - 1) - noise_);
   }
   last_ns_ = pkt_ns;
   last_pkts_ = triggers_pkts;
+  is_broken_ = slos != Slos::kKept;
+  if (is_broken_) ++broken_more_;
+  if (!is_broken_ && broken_more_ > 0) --broken_more_;
   const bool was_trying = std::exchange(is_trying_, false);
-  is_broken_ = !is_kept;
+  const bool is_kept = slos != Slos::kBroken;
   is_in_vain_ =
       was_trying && is_kept && kept_.pkt_ns > 0 && pkt_ns > (kNoGain + noise_) * kept_.pkt_ns;
   has_failed_ = is_in_vain_ || (was_trying && !is_kept);
+  be_patient(was_trying);
+  if (is_kept && !has_failed_) {
+    if (rest_ns_ == 0) rest_ns_ = pkt_ns;
+    if (pkt_ns < kFaster * rest_ns_) left_ = 0;
+  }
+  is_back_ = is_back_ && !is_broken_ && left_ > 0;
+  if (!is_in_vain_) keep({triggers_pkts.begin(), triggers_pkts.end()}, pkt_ns);
+}
+
+// Only tries that break an SLO have to become rare.
+void Tries::be_patient(bool was_trying) {
   if (left_ > 0) --left_;
-  // Only tries that break an SLO have to become rare.
+  if (has_failed_) rest_ns_ = 0;
   if (is_in_vain_) {
     left_ = kMinPatience;
   } else if (has_failed_) {
@@ -46,19 +69,24 @@ void Tries::observe(const std::vector<double>& triggers_pkts, bool is_kept, doub
   } else if (was_trying) {
     patience_ = std::max(patience_ / 2, kMinPatience);
   }
-  if (pkt_ns < kFaster * began_ns_ && is_kept && !has_failed_) left_ = 0;
-  if (!is_in_vain_) keep({triggers_pkts.begin(), triggers_pkts.end()}, is_kept, pkt_ns);
 }
 
-void Tries::keep(std::vector<uint32_t> triggers_pkts, bool is_kept, double pkt_ns) {
-  if (!is_kept) {
-    kept_ = {};
-    if (triggers_pkts == proven_.triggers_pkts) proven_ = {};
+// One broken period of many is chance. Full runs that hold nothing hardly differ: one period proves them.
+void Tries::keep(const std::vector<uint32_t>& triggers_pkts, double pkt_ns) {
+  const bool is_proven = triggers_pkts == proven_.triggers_pkts;
+  if (is_broken_) {
+    if (triggers_pkts == kept_.triggers_pkts) kept_ = {};
+    if (is_proven && (proven_.periods /= 2) < kProven) proven_ = {};
     return;
   }
   const bool is_same = triggers_pkts == kept_.triggers_pkts;
-  kept_ = {std::move(triggers_pkts), pkt_ns, is_same ? kept_.periods + 1 : 1};
-  if (kept_.periods >= kProven) proven_ = kept_;
+  kept_ = {triggers_pkts, pkt_ns, is_same ? kept_.periods + 1 : 1};
+  if (is_proven) {
+    proven_.pkt_ns = pkt_ns;
+    proven_.periods = std::min(proven_.periods + 1, kMostProven);
+  } else if (kept_.periods >= kProven || is_zero(triggers_pkts)) {
+    proven_ = kept_;
+  }
 }
 
 }  // namespace batchplane::slo

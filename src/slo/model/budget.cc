@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 namespace batchplane::slo {
 namespace {
@@ -117,7 +118,7 @@ void evaluate_spread(const Program& program, const std::vector<double>& triggers
 
 // Full runs without buffers hardly differ, as measured. Where buffers may hold as much as arrives, as while
 // the solver looks for triggers, their runs vary like those of larger triggers.
-bool is_bare(const Program& program, const std::vector<double>& triggers_pkts, size_t t) {
+bool is_bare_task(const Program& program, const std::vector<double>& triggers_pkts, size_t t) {
   if (!program.tasks[t].is_saturated) return false;
   for (size_t v = 0; v < program.modules.size(); ++v) {
     if (program.modules[v].task == t && triggers_pkts[v] > 0) return false;
@@ -135,7 +136,7 @@ void evaluate_tasks(const Program& program, const std::vector<double>& triggers_
     const ProgramTask& task = program.tasks[t];
     out.task_pkt_ns[t] = task.other_run_ns / task.run_pkts;
     out.task_spread_ns[t] = 0;
-    out.is_bare[t] = is_bare(program, triggers_pkts, t) ? 1 : 0;
+    out.is_bare[t] = is_bare_task(program, triggers_pkts, t) ? 1 : 0;
   }
   const bool any_before = evaluate_modules(program, triggers_pkts, out);
   evaluate_spread(program, triggers_pkts, any_before, out);
@@ -164,7 +165,6 @@ struct PathSum {
   double turnaround_ns = 0;
   double services_ns = 0;
   FillSum fills;
-  bool is_bare = true;  // all tasks
 };
 
 PathSum sum_of_tasks(const Program& program, const Evaluation& at, const ProgramFlow& flow) {
@@ -172,7 +172,6 @@ PathSum sum_of_tasks(const Program& program, const Evaluation& at, const Program
   for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
     const uint32_t t = program.flow_tasks[i];
     sum.turnaround_ns += at.turnaround_ns[t];
-    sum.is_bare &= at.is_bare[t] != 0;
     // Below saturation age limits cut late batches, so the oldest packet counts.
     sum.fills.mixes &= program.tasks[t].is_saturated;
     sum.fills.spread_ns += at.task_spread_ns[t];
@@ -261,6 +260,12 @@ double turnaround_of(const Program& program, const Evaluation& at, const Program
   return turnaround_ns - early_ns(program, at, flow);
 }
 
+bool is_bare(const Program& program, const Evaluation& at, const ProgramFlow& flow) {
+  const auto tasks =
+      std::span(program.flow_tasks).subspan(flow.tasks_begin, flow.tasks_end - flow.tasks_begin);
+  return std::ranges::all_of(tasks, [&](uint32_t t) { return at.is_bare[t] != 0; });
+}
+
 void evaluate_delays(const Program& program, Evaluation& out) {
   PathSum shared;         // of the first modules, as far as the next flow shares them
   uint32_t n_summed = 0;  // modules in it
@@ -282,7 +287,7 @@ void evaluate_delays(const Program& program, Evaluation& out) {
     out.fills[f] = sum.fills;
     out.mixing_ns[f] = sum.fills.sum_ns - fills_ns;
     out.delay_ns[f] = fills_ns + sum.services_ns + sum.turnaround_ns;
-    if (sum.is_bare) out.delay_ns[f] *= flow.bare_factor;
+    if (flow.bare_factor != 1 && is_bare(program, out, flow)) out.delay_ns[f] *= flow.bare_factor;
   }
 }
 

@@ -227,7 +227,9 @@ void evaluate(const Program& program, const std::vector<double>& triggers_pkts, 
 // Turnaround of the tasks on a flow's path, as far as its packets wait for it.
 [[nodiscard]] double turnaround_of(const Program& program, const Evaluation& at,
                                    const ProgramFlow& flow);
-// Updates only the flows' part, when nothing but holding_ns has changed since evaluate().
+// Whether all tasks on a flow's path are saturated and hold nothing.
+[[nodiscard]] bool is_bare(const Program& program, const Evaluation& at, const ProgramFlow& flow);
+// Updates only the flows' part, when nothing but values of flows has changed since evaluate().
 void evaluate_delays(const Program& program, Evaluation& out);
 
 // First derivatives at a point: to first order, and with the tasks' rates fixed at their values

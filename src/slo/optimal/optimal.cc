@@ -12,7 +12,7 @@ namespace {
 constexpr double kKeepWithin = 0.003;  // of the best load: within it the triggers in force stay
 constexpr double kGainStep = 0.1;
 constexpr double kWorthAgain = 0.03;  // of a load: beyond, a failed move is mended, not taken back
-constexpr double kSlower = 0.02;      // the same triggers, beyond the accuracy of laws
+constexpr double kSlower = 0.02;      // than predicted, beyond what predictions are off
 constexpr double kIdleLoad = 0.85;    // without buffers: above this load they are worth having
 constexpr double kIdleAgain = 0.7;    // the same, where something is held: loads vary
 constexpr double kQueueLoad = 0.7;    // load above which a queue may form at any time
@@ -124,15 +124,14 @@ void Optimal::follow_gain(double gain) {
   gain_noise_ += kGainStep * (std::abs(gain - last) - gain_noise_);
 }
 
-// Whether triggers should come back instead of the solution. Where all has become slower since they kept the
-// SLOs, it was not the triggers after them that broke one.
-bool Optimal::is_worth_it(const Tries::Point& back) {
-  if (back.pkt_ns >= (1 + kWorthAgain) * bottleneck_ns(joint_, at_)) return false;
-  if (tries_.is_in_vain()) return true;
-  evaluate_at({back.triggers_pkts.begin(), back.triggers_pkts.end()}, trial_);
-  const double now_ns = bottleneck_ns(joint_, trial_);
-  view_.predict_arrivals(chosen_);
-  return now_ns < (1 + kSlower) * back.pkt_ns;
+// Whether triggers should come back instead of the solution. If everything has become slower in this period,
+// the triggers are not to blame.
+bool Optimal::should_come_back(const Tries::Point& back) const {
+  const bool is_cheap = back.pkt_ns < (1 + kWorthAgain) * bottleneck_ns(joint_, at_);
+  if (tries_.is_in_vain()) return is_cheap;
+  const double now_ns = bottleneck_ns(joint_, in_force_);
+  const bool is_slower = now_ns > (1 + kSlower + tries_.noise()) * expected_ns_;
+  return joint_.offered_pkts_per_ns <= 0 && !is_slower && (is_cheap || tries_.must_go_back());
 }
 
 // Triggers move where they gain, or where an SLO is missed. Where moves failed before, triggers in
@@ -141,15 +140,17 @@ void Optimal::keep_what_fits() {
   // Triggers solved for other ring credits come with those credits.
   if (rings_.is_changing()) return;
   const double best = cost_of(at_);
-  if (const Tries::Point* back = tries_.way_back(); back != nullptr && is_worth_it(*back)) {
+  if (const Tries::Point* back = tries_.way_back(); back != nullptr && should_come_back(*back)) {
+    found_.solution.is_infeasible.assign(flows_.size(), false);  // these leave out no flow
     take(back->triggers_pkts);
+    tries_.come_back();
     return;
   }
   std::vector<double> kept = view_.current();
   evaluate_at(kept, trial_);
   const double now = cost_of(trial_);
   follow_gain(now / best);
-  const bool stays = keep_slos();
+  const bool stays = tries_.is_back() || keep_slos();
   if (tries_.may_try() || !stays) {
     mix(kept);
     const bool is_mixed = kept != view_.current();
@@ -285,7 +286,8 @@ Decision Optimal::step(const Snapshot& snapshot) {
   limit_ages();
   judge(snapshot, decision);
   change(snapshot, decision);
-  if (is_try_ && has_moved_) tries_.begin(bottleneck_ns(joint_, in_force_));
+  if (is_try_ && has_moved_) tries_.begin();
+  expected_ns_ = bottleneck_ns(joint_, at_);
   for (Flow& flow : flows_) flow.delay.decided();
   has_decided_ = true;
   return decision;

@@ -66,7 +66,7 @@ class Optimal final : public Controller {
   void wait_for_runs(bool is_all_carried);
   void observe();
   void follow_gain(double gain);
-  [[nodiscard]] bool is_worth_it(const Tries::Point& back);
+  [[nodiscard]] bool should_come_back(const Tries::Point& back) const;
   void keep_what_fits();
   void mix(std::vector<double>& triggers_pkts) const;
   void take(std::vector<uint32_t> triggers_pkts);
@@ -104,6 +104,7 @@ class Optimal final : public Controller {
   void judge_flow(const exec::FlowPeriod& period, uint32_t flow, double feedback,
                   double busiest_ns);
   void divide(const Snapshot& snapshot, uint32_t flow);
+  [[nodiscard]] double ratio_of(uint32_t flow) const;
   [[nodiscard]] double feedback() const;
   [[nodiscard]] double pps_per_us(uint32_t flow, double feedback, double busiest_ns) const;
   [[nodiscard]] std::string hint_of(uint32_t flow) const;
@@ -142,6 +143,7 @@ class Optimal final : public Controller {
   bool has_decided_ = false;
   bool is_try_ = false;     // the chosen triggers are a try, for a gain
   uint32_t lulls_ = 0;      // in a row
+  double expected_ns_ = 0;  // a packet was to take under the last decision
   double last_gain_ = 0;    // cost of the triggers in force over that of the best
   double gain_noise_ = 0;   // its mean change from period to period at rest
   bool has_moved_ = false;  // the last decision moved triggers

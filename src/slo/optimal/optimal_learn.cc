@@ -28,10 +28,7 @@ FlowDelay::How Optimal::how(const Snapshot& snapshot, uint32_t f) const {
     for (const exec::CauseCount& cause : causes) all += static_cast<double>(cause.firings);
   }
   how.is_cut = aged > kOftenCut * all;
-  how.is_bare = true;
-  for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
-    how.is_bare &= in_force_.is_bare[program.flow_tasks[i]] != 0;
-  }
+  how.is_bare = is_bare(program, in_force_, row);
   return how;
 }
 
@@ -155,17 +152,20 @@ void Optimal::learn_margin() {
 void Optimal::observe() {
   bool is_other = false;
   bool is_excused = false;
-  bool is_kept = true;
+  auto slos = Tries::Slos::kKept;
   for (const Flow& flow : flows_) {
     is_other |= flow.delay.has_other_slo();
     is_excused |= flow.is_excused;
-    is_kept &= !flow.delay.is_late() || flow.is_left_out;
+    if (!flow.delay.is_late()) continue;
+    slos = std::max(slos, flow.is_left_out ? Tries::Slos::kLeftOut : Tries::Slos::kBroken);
   }
   if (is_other) tries_.forget();
+  // What triggers keep is true for one load and one ring credit.
+  if (!load_.is_saturated() || rings_.is_fresh()) tries_.prove_nothing();
   if (is_excused) {
     tries_.skip();
   } else {
-    tries_.observe(view_.current(), is_kept, bottleneck_ns(joint_, in_force_));
+    tries_.observe(view_.current(), slos, bottleneck_ns(joint_, in_force_));
   }
 }
 

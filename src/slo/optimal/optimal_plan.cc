@@ -181,12 +181,15 @@ bool Optimal::is_settled_by_full_outer() {
   evaluate(view_.program(), *cheapest, trial_);
   const double outer_ns = bottleneck_ns(joint_, trial_);
   const bool is_kept = std::ranges::count(found_.solution.is_infeasible, true) == 0;
-  if (is_kept && outer_ns >= cost_of(at_)) return true;
+  if (is_kept && outer_ns >= cost_of(at_)) {
+    view_.predict_arrivals(chosen_);
+    return true;
+  }
   JointSolution mine = found_;
   std::vector<uint32_t> mine_chosen = chosen_;
   found_.rate_pkts_per_ns = 1 / std::max(1e-9, outer_ns);
   found_.solution.is_infeasible.assign(flows_.size(), false);
-  std::ranges::fill(found_.solution.prices, 0.0);  // nothing that holds more would gain
+  std::ranges::fill(found_.solution.prices, 0.0);  // no budget limits it
   restore(found_, {cheapest->begin(), cheapest->end()});
   if (keep_budgets(at_)) return true;
   restore(std::move(mine), std::move(mine_chosen));
