@@ -70,9 +70,7 @@ void FlowDelay::begin(uint64_t slo_ns) {
 }
 
 void FlowDelay::forget() {
-  for (double* ratio : {&ratio_, &bare_ratio_}) {
-    if (*ratio > 1) *ratio += kFaded * (1 - *ratio);
-  }
+  if (ratio_ > 1) ratio_ += kFaded * (1 - ratio_);
 }
 
 void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const How& how,
@@ -84,10 +82,6 @@ void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const 
   if (measured_ns_ <= 0 || modelled_ns <= 0) return;
   const double last_ns = std::exchange(last_ns_, measured_ns_);
   double ratio = std::clamp(measured_ns_ / modelled_ns, kMinRatio, kMaxRatio);
-  if (how.is_bare) {
-    const double usual_step = is_late_ ? kLateStep : kRatioStep;
-    bare_ratio_ += (bare_ratio_ > 0 ? usual_step : 1) * (ratio - bare_ratio_);
-  }
   // Without buffers all runs may be alike: a shorter delay then says little about runs with
   // buffers.
   if (!how.holds) ratio = std::max(ratio, std::min(1.0, ratio_));

@@ -3,7 +3,6 @@
 // for errors and noise.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -24,9 +23,8 @@ class FlowDelay {
  public:
   // Properties of a period beside its counts.
   struct How {
-    bool holds = false;    // packets were held: periods without holding say little about these
-    bool is_bare = false;  // the tasks were saturated, and held no packets
-    bool is_cut = false;   // age limits often fired before triggers, so they set the delays
+    bool holds = false;   // packets were held: periods without holding say little about these
+    bool is_cut = false;  // age limits often fired before triggers, so they set the delays
   };
   // Starts a period with this SLO.
   void begin(uint64_t slo_ns);
@@ -55,11 +53,6 @@ class FlowDelay {
   [[nodiscard]] double own_ratio() const { return ratio_; }
   [[nodiscard]] double ratio() const { return shared_ratio_; }
   void share(double ratio) { shared_ratio_ = ratio; }
-  // Factor on ratio(), at most 1, where saturated tasks hold nothing: what was learnt with buffers is not true
-  // there.
-  [[nodiscard]] double bare_factor() const {
-    return bare_ratio_ > 0 ? std::min(1.0, bare_ratio_ / shared_ratio_) : 1;
-  }
   // Relative error of the last period: measured delay against model times ratio.
   [[nodiscard]] std::optional<double> error() const { return error_; }
   // The same, relative to how much the delay was to change since the period before it; less than a
@@ -74,7 +67,6 @@ class FlowDelay {
   double usual_ns_ = 0;
   double ratio_ = 1;
   double shared_ratio_ = 1;
-  double bare_ratio_ = 0;  // 0: not known
   uint32_t periods_ = 0;   // with held packets
   bool has_seen_ = false;  // a period without held packets
   double last_ns_ = 0;     // measured percentile of the last period that had packets

@@ -83,18 +83,6 @@ TEST(FlowDelay, ErrorsCountPerChangeOfDelay) {
   EXPECT_NEAR(*delay.error_of_change(), 0.2, 0.01) << "1 us of 5";
 }
 
-TEST(FlowDelay, WhatBuffersTeachIsNotTrueWhereNothingIsHeld) {
-  FlowDelay delay;
-  EXPECT_EQ(delay.bare_factor(), 1) << "not known";
-  delay.begin(static_cast<uint64_t>(kSloNs));
-  delay.decided();
-  delay.learn(measured(9'000), 10'000, {.is_bare = true}, 0);
-  learn(delay, 18'000, 10'000);
-  delay.share(delay.own_ratio());
-  EXPECT_DOUBLE_EQ(delay.ratio(), 1.8);
-  EXPECT_DOUBLE_EQ(delay.ratio() * delay.bare_factor(), 0.9);
-}
-
 TEST(FlowDelay, FlowsThatAreAlikeShareARatio) {
   FlowDelay delay;
   learn(delay, 12'000, 10'000);

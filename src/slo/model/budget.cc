@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 
 namespace batchplane::slo {
 namespace {
@@ -118,7 +117,7 @@ void evaluate_spread(const Program& program, const std::vector<double>& triggers
 
 // Full runs without buffers hardly differ, as measured. Where buffers may hold as much as arrives, as while
 // the solver looks for triggers, their runs vary like those of larger triggers.
-bool is_bare_task(const Program& program, const std::vector<double>& triggers_pkts, size_t t) {
+bool is_bare(const Program& program, const std::vector<double>& triggers_pkts, size_t t) {
   if (!program.tasks[t].is_saturated) return false;
   for (size_t v = 0; v < program.modules.size(); ++v) {
     if (program.modules[v].task == t && triggers_pkts[v] > 0) return false;
@@ -136,7 +135,7 @@ void evaluate_tasks(const Program& program, const std::vector<double>& triggers_
     const ProgramTask& task = program.tasks[t];
     out.task_pkt_ns[t] = task.other_run_ns / task.run_pkts;
     out.task_spread_ns[t] = 0;
-    out.is_bare[t] = is_bare_task(program, triggers_pkts, t) ? 1 : 0;
+    out.is_bare[t] = is_bare(program, triggers_pkts, t) ? 1 : 0;
   }
   const bool any_before = evaluate_modules(program, triggers_pkts, out);
   evaluate_spread(program, triggers_pkts, any_before, out);
@@ -260,12 +259,6 @@ double turnaround_of(const Program& program, const Evaluation& at, const Program
   return turnaround_ns - early_ns(program, at, flow);
 }
 
-bool is_bare(const Program& program, const Evaluation& at, const ProgramFlow& flow) {
-  const auto tasks =
-      std::span(program.flow_tasks).subspan(flow.tasks_begin, flow.tasks_end - flow.tasks_begin);
-  return std::ranges::all_of(tasks, [&](uint32_t t) { return at.is_bare[t] != 0; });
-}
-
 void evaluate_delays(const Program& program, Evaluation& out) {
   PathSum shared;         // of the first modules, as far as the next flow shares them
   uint32_t n_summed = 0;  // modules in it
@@ -287,7 +280,6 @@ void evaluate_delays(const Program& program, Evaluation& out) {
     out.fills[f] = sum.fills;
     out.mixing_ns[f] = sum.fills.sum_ns - fills_ns;
     out.delay_ns[f] = fills_ns + sum.services_ns + sum.turnaround_ns;
-    if (flow.bare_factor != 1 && is_bare(program, out, flow)) out.delay_ns[f] *= flow.bare_factor;
   }
 }
 

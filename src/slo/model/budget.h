@@ -85,9 +85,7 @@ struct ProgramFlow {
   double budget_ns = kNoBudgetNs;  // for turnaround, fills and services together
   double holding_ns = 0;           // least turnaround to assume while the flow is held
   double runs_early = 0;           // its packets leave their own run so much of it before its end
-  // Factor on its delay where saturated tasks hold nothing at all.
-  double bare_factor = 1;
-  uint32_t modules_begin = 0;  // into Program::flow_modules
+  uint32_t modules_begin = 0;      // into Program::flow_modules
   uint32_t modules_end = 0;
   uint32_t tasks_begin = 0;  // into Program::flow_tasks
   uint32_t tasks_end = 0;
@@ -227,8 +225,6 @@ void evaluate(const Program& program, const std::vector<double>& triggers_pkts, 
 // Turnaround of the tasks on a flow's path, as far as its packets wait for it.
 [[nodiscard]] double turnaround_of(const Program& program, const Evaluation& at,
                                    const ProgramFlow& flow);
-// Whether all tasks on a flow's path are saturated and hold nothing.
-[[nodiscard]] bool is_bare(const Program& program, const Evaluation& at, const ProgramFlow& flow);
 // Updates only the flows' part, when nothing but values of flows has changed since evaluate().
 void evaluate_delays(const Program& program, Evaluation& out);
 

@@ -94,23 +94,5 @@ TEST(Spread, PacketsThatLeaveTheirRunEarlyWaitForLessOfIt) {
                    early.turnaround_ns[0] - half_ns);
 }
 
-TEST(Spread, FlowsHaveADelayOfTheirOwnWhereNothingIsHeld) {
-  Program program = one_buffer(0.25, 3);
-  program.modules[0].arriving_pkts = 8;
-  program.tasks[0].rate_pkts_per_ns = 1e-3;
-  const auto delay_ns = [&](double trigger_pkts) {
-    Evaluation at;
-    evaluate(program, {trigger_pkts}, at);
-    return at.delay_ns[0];
-  };
-  const double bare_ns = delay_ns(0);
-  const double held_ns = delay_ns(9);
-  program.flows[0].bare_factor = 0.5;
-  EXPECT_DOUBLE_EQ(delay_ns(0), bare_ns / 2);
-  EXPECT_DOUBLE_EQ(delay_ns(9), held_ns);
-  program.tasks[0].is_saturated = false;
-  EXPECT_DOUBLE_EQ(delay_ns(0), bare_ns) << "runs differ where the input is not full";
-}
-
 }  // namespace spread_test
 }  // namespace batchplane::slo

@@ -104,7 +104,6 @@ class Optimal final : public Controller {
   void judge_flow(const exec::FlowPeriod& period, uint32_t flow, double feedback,
                   double busiest_ns);
   void divide(const Snapshot& snapshot, uint32_t flow);
-  [[nodiscard]] double ratio_of(uint32_t flow) const;
   [[nodiscard]] double feedback() const;
   [[nodiscard]] double pps_per_us(uint32_t flow, double feedback, double busiest_ns) const;
   [[nodiscard]] std::string hint_of(uint32_t flow) const;

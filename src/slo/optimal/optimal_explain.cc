@@ -10,7 +10,7 @@ FlowExplanation Optimal::explain_flow(uint32_t f) const {
   const Flow& flow = flows_[f];
   const Program& program = view_.program();
   const ProgramFlow& row = program.flows[f];
-  const double ratio = ratio_of(f);
+  const double ratio = flow.delay.ratio();
   FlowExplanation told{.state = flow.verdict.state,
                        .slo_ns = flow.delay.slo_ns(),
                        .measured_ns = flow.delay.measured_ns(),

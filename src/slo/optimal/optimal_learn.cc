@@ -28,7 +28,6 @@ FlowDelay::How Optimal::how(const Snapshot& snapshot, uint32_t f) const {
     for (const exec::CauseCount& cause : causes) all += static_cast<double>(cause.firings);
   }
   how.is_cut = aged > kOftenCut * all;
-  how.is_bare = is_bare(program, in_force_, row);
   return how;
 }
 
@@ -92,7 +91,6 @@ void Optimal::learn(const Snapshot& snapshot) {
   rings_.update(load_, program);
   wait_in_rings(load_.rate_pkts_per_ns());
   set_rate(joint_, load_.rate_pkts_per_ns(), program);
-  for (ProgramFlow& flow : program.flows) flow.bare_factor = 1;
   evaluate(program, view_.current(), in_force_);
   bool has_places = false;
   for (uint32_t f = 0; f < flows_.size(); ++f) {

@@ -58,7 +58,6 @@ void Optimal::set_budgets(double rate_pkts_per_ns) {
     ProgramFlow& row = view_.program().flows[f];
     row.holding_ns = 0;
     row.budget_ns = kNoBudgetNs;
-    row.bare_factor = flow.delay.bare_factor();
     if (flow.delay.slo_ns() <= 0 || flow.is_beyond_share) continue;
     row.budget_ns = (may_take_ns(f) - view_.egress_ns(f)) / flow.delay.ratio() - extra_ns -
                     flow.ring_ns - view_.egress_took_ns(f);

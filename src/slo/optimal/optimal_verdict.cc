@@ -36,12 +36,6 @@ double Optimal::feedback() const {
   return feedback;
 }
 
-// Measured over modelled delay of a flow, at the chosen triggers.
-double Optimal::ratio_of(uint32_t f) const {
-  const ProgramFlow& row = view_.program().flows[f];
-  return flows_[f].delay.ratio() * (is_bare(view_.program(), at_, row) ? row.bare_factor : 1);
-}
-
 // Packets per second that one more microsecond of the flow's budget would buy, including the
 // geometric series of the budget freed in turn. The price refers to the weighted load and to the
 // model's budget, which is off by the flow's ratio.
@@ -156,7 +150,7 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f, double feed
   verdict.fill_ns -= at_.mixing_ns[f];
   if (is_without_modules(f)) verdict.service_ns = view_.min_service_ns(f);
   // Scaled from modelled to measured delay.
-  const double ratio = ratio_of(f);
+  const double ratio = delay.ratio();
   verdict.turnaround_ns *= ratio;
   verdict.fill_ns *= ratio;
   verdict.service_ns *= ratio;

@@ -160,9 +160,7 @@ void Solver::set_rooms(const Program& program) {
   std::ranges::fill(task_room_ns_, kNoBudgetNs);
   for (size_t f = 0; f < program.flows.size(); ++f) {
     const ProgramFlow& flow = program.flows[f];
-    // Whatever is held, a delay is no longer that of holding nothing.
-    const double factor = is_bare(program, at_, flow) ? flow.bare_factor : 1;
-    room_ns_[f] = is_out_[f] == 0 ? flow.budget_ns - at_.delay_ns[f] / factor : kNoBudgetNs;
+    room_ns_[f] = is_out_[f] == 0 ? flow.budget_ns - at_.delay_ns[f] : kNoBudgetNs;
     const bool is_held = fills_[f].sum_ns > 0;
     first_hold_ns_[f] =
         is_held ? 0 : std::max(0.0, flow.holding_ns - turnaround_of(program, at_, flow));

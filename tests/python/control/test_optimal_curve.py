@@ -112,7 +112,7 @@ def test_a_failed_try_does_not_lower_the_rate() -> None:
     assert after_pps >= 0.95 * before_pps
 
 
-# Where what holding taught says that no triggers are in time, nothing is held, if that was in time before.
+# Where triggers break SLOs again and again, whatever the model says, nothing is held, if that kept them.
 def test_no_flow_is_late_for_ever_that_is_not_without_buffers() -> None:
     period_ns, delay_ns = bypassed(26)
     slo_ns = {name: int(1.5 * delay) for name, delay in delay_ns.items()}
