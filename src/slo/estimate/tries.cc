@@ -29,9 +29,9 @@ void Tries::forget() {
 const Tries::Point* Tries::way_back() const {
   if (is_in_vain_) return &kept_;
   if (!is_broken_) return nullptr;
-  const Point& back = proven_.pkt_ns > 0 ? proven_ : kept_;
+  const Point& back = proven_.periods > 0 ? proven_ : kept_;
   const bool are_these = std::ranges::equal(back.triggers_pkts, last_pkts_);
-  return back.pkt_ns > 0 && !are_these ? &back : nullptr;
+  return back.periods > 0 && !are_these ? &back : nullptr;
 }
 
 void Tries::observe(const std::vector<double>& triggers_pkts, Slos slos, double pkt_ns) {

@@ -34,7 +34,7 @@ class Tries {
   }
   // To be called when SLOs have changed.
   void forget();
-  // What triggers kept so far says nothing about the present period's load.
+  // What triggers kept so far, the last period included, proves nothing for the next ones.
   void prove_nothing() {
     proven_ = {};
     kept_.periods = 0;

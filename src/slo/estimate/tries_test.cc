@@ -119,8 +119,14 @@ TEST(Tries, OneBrokenPeriodOfManyIsChance) {
       EXPECT_EQ(tries.way_back(), nullptr);
     }
   }
+}
+
+TEST(Tries, NothingIsProvenAtAnotherLoad) {
+  Tries tries;
   for (int i = 0; i < 8; ++i) tries.observe(kFew, kKept, 100);
   tries.prove_nothing();
+  fail(tries);
+  EXPECT_EQ(tries.way_back(), nullptr);
   tries.observe(kFewer, kKept, 90);
   fail(tries);
   expect_way_back(tries, 9);

@@ -273,7 +273,7 @@ Decision Optimal::step(const Snapshot& snapshot) {
     return decision;
   }
   learn(snapshot);
-  observe();
+  observe(snapshot);
   solve();
   is_try_ = false;
   if (looks_without()) {

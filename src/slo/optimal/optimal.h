@@ -64,7 +64,7 @@ class Optimal final : public Controller {
   [[nodiscard]] bool is_held_up(const Snapshot& snapshot, uint32_t flow) const;
   void wait_in_rings(double rate_pkts_per_ns);
   void wait_for_runs(bool is_all_carried);
-  void observe();
+  void observe(const Snapshot& snapshot);
   void follow_gain(double gain);
   [[nodiscard]] bool should_come_back(const Tries::Point& back) const;
   void keep_what_fits();

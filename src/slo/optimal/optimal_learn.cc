@@ -147,24 +147,27 @@ void Optimal::learn_margin() {
 }
 
 // Judges the triggers in force, as far as the period tells anything about them.
-void Optimal::observe() {
+void Optimal::observe(const Snapshot& snapshot) {
   bool is_other = false;
   bool is_excused = false;
+  bool is_broken = false;  // an SLO, also one that is new
   auto slos = Tries::Slos::kKept;
-  for (const Flow& flow : flows_) {
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
+    const Flow& flow = flows_[f];
     is_other |= flow.delay.has_other_slo();
     is_excused |= flow.is_excused;
+    is_broken |= exec::is_slo_broken(snapshot.flows[f], settings_.percentile);
     if (!flow.delay.is_late()) continue;
     slos = std::max(slos, flow.is_left_out ? Tries::Slos::kLeftOut : Tries::Slos::kBroken);
   }
   if (is_other) tries_.forget();
-  // What triggers keep is true for one load and one ring credit.
-  if (!load_.is_saturated() || rings_.is_fresh()) tries_.prove_nothing();
   if (is_excused) {
     tries_.skip();
   } else {
     tries_.observe(view_.current(), slos, bottleneck_ns(joint_, in_force_));
   }
+  // What triggers keep is true for one load and one ring credit.
+  if (!load_.is_saturated() || rings_.is_fresh() || (is_other && is_broken)) tries_.prove_nothing();
 }
 
 }  // namespace batchplane::slo
