@@ -34,14 +34,15 @@ const Tries::Point* Tries::way_back() const {
   return back.periods > 0 && !are_these ? &back : nullptr;
 }
 
-void Tries::observe(const std::vector<double>& triggers_pkts, Slos slos, double pkt_ns) {
+void Tries::observe(const std::vector<double>& triggers_pkts, Slos slos, double pkt_ns,
+                    bool is_chance) {
   if (last_ns_ > 0 && triggers_pkts == last_pkts_) {
     noise_ += kNoiseStep * (std::abs(pkt_ns / last_ns_ - 1) - noise_);
   }
   last_ns_ = pkt_ns;
   last_pkts_ = triggers_pkts;
   is_broken_ = slos != Slos::kKept;
-  if (is_broken_) ++broken_more_;
+  if (is_broken_ && !is_chance) ++broken_more_;
   if (!is_broken_ && broken_more_ > 0) --broken_more_;
   const bool was_trying = std::exchange(is_trying_, false);
   const bool is_kept = slos != Slos::kBroken;

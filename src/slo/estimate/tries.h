@@ -25,8 +25,10 @@ class Tries {
   // kLeftOut: only those were broken for which the plan found no triggers.
   enum class Slos { kKept, kLeftOut, kBroken };
 
-  // Records a period with these triggers, and the time per packet.
-  void observe(const std::vector<double>& triggers_pkts, Slos slos, double pkt_ns);
+  // Records a period with these triggers, and the time per packet. `is_chance`: so few of many flows were late
+  // that it may be chance.
+  void observe(const std::vector<double>& triggers_pkts, Slos slos, double pkt_ns,
+               bool is_chance = false);
   // The period says nothing about its triggers, good or bad.
   void skip() {
     has_failed_ = is_in_vain_ = is_broken_ = is_trying_ = false;

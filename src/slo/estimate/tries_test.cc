@@ -99,6 +99,13 @@ TEST(Tries, ComeBackToTheLastThatKeptAnSloWhereNoneDidForLong) {
   EXPECT_EQ(tries.way_back(), nullptr) << "of another SLO";
 }
 
+TEST(Tries, AFewLateFlowsOfManyAreNoReasonToGoBack) {
+  Tries tries;
+  tries.observe({0}, kKept, 200);
+  for (int i = 0; i < 100; ++i) tries.observe(kMany, kBroken, 80, true);
+  EXPECT_FALSE(tries.must_go_back());
+}
+
 TEST(Tries, HoldingNothingIsProvenByOnePeriod) {
   Tries tries;
   tries.observe({0}, kKept, 200);

@@ -11,6 +11,7 @@ namespace {
 constexpr double kOutsideFactor = 2;  // measured over modelled delay: beyond, packets wait outside
 constexpr double kMinHole = 0.05;     // of the SLO, mean per gap: shorter gaps delay nothing
 constexpr double kOftenCut = 0.1;     // share of releases by age
+constexpr double kByChance = 0.02;    // share of the flows of which as many may be late by chance
 }  // namespace
 
 // How buffers held the flow's packets in the period.
@@ -152,19 +153,24 @@ void Optimal::observe(const Snapshot& snapshot) {
   bool is_excused = false;
   bool is_broken = false;  // an SLO, also one that is new
   auto slos = Tries::Slos::kKept;
+  double n_late = 0;
+  double n_slos = 0;
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     const Flow& flow = flows_[f];
     is_other |= flow.delay.has_other_slo();
     is_excused |= flow.is_excused;
     is_broken |= exec::is_slo_broken(snapshot.flows[f], settings_.percentile);
+    n_slos += flow.delay.slo_ns() > 0 ? 1 : 0;
     if (!flow.delay.is_late()) continue;
+    ++n_late;
     slos = std::max(slos, flow.is_left_out ? Tries::Slos::kLeftOut : Tries::Slos::kBroken);
   }
   if (is_other) tries_.forget();
   if (is_excused) {
     tries_.skip();
   } else {
-    tries_.observe(view_.current(), slos, bottleneck_ns(joint_, in_force_));
+    const bool is_chance = n_late <= kByChance * n_slos;
+    tries_.observe(view_.current(), slos, bottleneck_ns(joint_, in_force_), is_chance);
   }
   // What triggers keep is true for one load and one ring credit.
   if (!load_.is_saturated() || rings_.is_fresh() || (is_other && is_broken)) tries_.prove_nothing();
