@@ -176,7 +176,9 @@ void Optimal::restore(JointSolution found, std::vector<uint32_t> chosen) {
 bool Optimal::is_settled_by_full_outer() {
   if (joint_.offered_pkts_per_ns > 0) return false;
   const auto cheapest = view_.cheapest_outer();
-  if (!cheapest) return false;
+  if (!cheapest || std::ranges::all_of(*cheapest, [](double pkts) { return pkts == 0; })) {
+    return false;
+  }
   evaluate(view_.program(), *cheapest, trial_);
   const double outer_ns = bottleneck_ns(joint_, trial_);
   const bool is_kept = std::ranges::count(found_.solution.is_infeasible, true) == 0;
