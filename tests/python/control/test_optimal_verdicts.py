@@ -36,3 +36,25 @@ def test_slos_met_without_buffers_are_not_called_hopeless(pipeline: str) -> None
     flows, states = run(pipeline, int(without["delay_ns"].max()), "optimal")
     assert (flows["late_pkts"] <= 0.05 * flows["pkts"]).all()
     assert set(states) == {"met"}
+
+
+# First buffers that do not pay are no answer where the plan with margins leaves a flow out.
+def test_what_fits_without_margins_is_held() -> None:
+    spec = prepare(
+        "vrf",
+        costs="wide",
+        overrides={"vrfs": "16", "nexthops": "16", "batch": "128", "saturate": "true"},
+    ).spec
+    spec["engine"]["idle"] = "hold"
+    for flow in spec["flows"]:
+        flow["delay_slo_ns"] = 200_000
+    in_pkts = {}
+    for controller in ("null", "optimal"):
+        sim = make_simulation(spec)
+        sim.set_controller(controller, {})
+        for k in range(6):
+            sim.run_until((k + 1) * PERIOD_NS)
+            period, _ = sim.step()
+        assert (period["flows"]["late_pkts"] <= 0.05 * period["flows"]["pkts"]).all()
+        in_pkts[controller] = int(period["tasks"]["in_pkts"][0])
+    assert in_pkts["optimal"] >= 1.5 * in_pkts["null"]
