@@ -126,7 +126,7 @@ void Optimal::follow_gain(double gain) {
 
 // Whether triggers should come back instead of the solution. If everything has become slower in this period,
 // the triggers are not to blame.
-bool Optimal::should_come_back(const Tries::Point& back) const {
+bool Optimal::should_come_back(const Kept::Point& back) const {
   const bool is_cheap = back.pkt_ns < (1 + kWorthAgain) * bottleneck_ns(joint_, at_);
   if (tries_.is_in_vain()) return is_cheap;
   const double now_ns = bottleneck_ns(joint_, in_force_);
@@ -140,7 +140,7 @@ void Optimal::keep_what_fits() {
   // Triggers solved for other ring credits come with those credits.
   if (rings_.is_changing()) return;
   const double best = cost_of(at_);
-  if (const Tries::Point* back = tries_.way_back(); back != nullptr && should_come_back(*back)) {
+  if (const Kept::Point* back = tries_.way_back(); back != nullptr && should_come_back(*back)) {
     found_.solution.is_infeasible.assign(flows_.size(), false);  // these leave out no flow
     take(back->triggers_pkts);
     tries_.come_back();
@@ -190,6 +190,20 @@ void Optimal::bypass_where_idle() {
   take(chosen_);
 }
 
+// Sets trial_ to the model with no batches where limits may cut them.
+void Optimal::evaluate_cut() {
+  const Program& program = view_.program();
+  as_real_.assign(chosen_.begin(), chosen_.end());
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
+    if (bounds_ns_[f] == 0 || is_unbounded_[f]) continue;
+    const ProgramFlow& flow = program.flows[f];
+    for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
+      as_real_[program.flow_modules[i]] = 0;
+    }
+  }
+  evaluate(program, as_real_, trial_);
+}
+
 void Optimal::limit_ages() {
   Program& program = view_.program();
   reserve(at_);
@@ -197,14 +211,16 @@ void Optimal::limit_ages() {
     // A flow whose SLO cannot be kept now bounds no limit.
     is_unbounded_[f] = is_unbounded_[f] || found_.solution.is_infeasible[f];
   }
+  evaluate_cut();
   // Age counts from entry into the ring, so it includes the wait there.
   for (uint32_t t = 0; t < program.tasks.size(); ++t) {
     ProgramTask& task = program.tasks[t];
     task.runs_waited = std::max(task.runs_waited, 1 + rings_.left_pkts(t) / task.run_pkts);
     // Limits that cut batches short whenever a queue forms make the queue longer, and then cut all
-    // batches.
+    // batches, if the load is more than is carried so.
     const double load = at_.task_pkt_ns[t] * task.rate_pkts_per_ns;
-    const bool is_at_risk = joint_.offered_pkts_per_ns > 0 && load > kQueueLoad;
+    const double cut_load = trial_.task_pkt_ns[t] * task.rate_pkts_per_ns;
+    const bool is_at_risk = joint_.offered_pkts_per_ns > 0 && load > kQueueLoad && cut_load > 1;
     task.queue_ns = is_at_risk ? static_cast<double>(settings_.ring_pkts) * at_.task_pkt_ns[t] : 0;
   }
   as_real_.assign(chosen_.begin(), chosen_.end());

@@ -66,7 +66,7 @@ class Optimal final : public Controller {
   void wait_for_runs(bool is_all_carried);
   void observe(const Snapshot& snapshot);
   void follow_gain(double gain);
-  [[nodiscard]] bool should_come_back(const Tries::Point& back) const;
+  [[nodiscard]] bool should_come_back(const Kept::Point& back) const;
   void keep_what_fits();
   void mix(std::vector<double>& triggers_pkts) const;
   void take(std::vector<uint32_t> triggers_pkts);
@@ -76,6 +76,7 @@ class Optimal final : public Controller {
   [[nodiscard]] bool keep_slos() const;
   [[nodiscard]] bool looks_without() const;
   void bypass_where_idle();
+  void evaluate_cut();
   void limit_ages();
   void change(const Snapshot& snapshot, Decision& decision);
   // optimal_plan.cc: triggers and ring credits.

@@ -152,7 +152,7 @@ void Optimal::observe(const Snapshot& snapshot) {
   bool is_other = false;
   bool is_excused = false;
   bool is_broken = false;  // an SLO, also one that is new
-  auto slos = Tries::Slos::kKept;
+  Outcome seen;
   double n_late = 0;
   double n_slos = 0;
   for (uint32_t f = 0; f < flows_.size(); ++f) {
@@ -163,14 +163,16 @@ void Optimal::observe(const Snapshot& snapshot) {
     n_slos += flow.delay.slo_ns() > 0 ? 1 : 0;
     if (!flow.delay.is_late()) continue;
     ++n_late;
-    slos = std::max(slos, flow.is_left_out ? Tries::Slos::kLeftOut : Tries::Slos::kBroken);
+    const auto broken = flow.is_left_out ? Outcome::Slos::kLeftOut : Outcome::Slos::kBroken;
+    seen.slos = std::max(seen.slos, broken);
   }
   if (is_other) tries_.forget();
   if (is_excused) {
     tries_.skip();
   } else {
-    const bool is_chance = n_late <= kByChance * n_slos;
-    tries_.observe(view_.current(), slos, bottleneck_ns(joint_, in_force_), is_chance);
+    seen.pkt_ns = bottleneck_ns(joint_, in_force_);
+    seen.is_chance = n_late <= kByChance * n_slos;
+    tries_.observe(view_.current(), seen);
   }
   // What triggers keep is true for one load and one ring credit.
   if (!load_.is_saturated() || rings_.is_fresh() || (is_other && is_broken)) tries_.prove_nothing();
