@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Age limits of `optimal` where one flow suddenly sends less: what is held leaves within the SLO, though its
+task carries a load that nothing but batches makes bearable."""
+
+from __future__ import annotations
+
+from built import needs_daemon_and_extension
+
+from batchplane.experiments.common.case import NO_LIMIT, Case, inputs_of
+from batchplane.experiments.common.measure import run_case
+
+pytestmark = needs_daemon_and_extension
+
+PERIOD_NS = 100_000_000
+CHANGE_AFTER = 4  # periods
+PERIODS = 8
+USERS = 4
+BULK_PPS = 1_850_000  # of flows without an SLO; more than is carried without batches
+SLO_NS = 1_000_000
+
+
+def weights(pps: int) -> tuple[str, str]:
+    """Shares of the flows: bearer 0 of one user, and the other bearer of all, downlink and uplink."""
+    of_direction = [pps, *[0] * (USERS - 1), *[BULK_PPS // (2 * USERS)] * USERS]
+    both = [*of_direction, *of_direction]
+    return f"load.rate={sum(both)}", f"load.weights={','.join(map(str, both))}"
+
+
+def test_a_flow_that_sends_less_keeps_its_slo() -> None:
+    before, after = weights(20_000), weights(5_000)
+    at_ns = CHANGE_AFTER * PERIOD_NS
+    case = Case(
+        "one flow sends less",
+        "mgw",
+        "optimal",
+        {"bearers": 2, "users": USERS, "bearer_cycles": 5000, "bearer_pkt_cycles": 100,
+         "slo_ns": SLO_NS, "age_limit": NO_LIMIT},
+        sets=("idle=hold", *before),
+        events="events:\n" + "".join(f"  - {{at: {at_ns}ns, set: '{word}'}}\n" for word in after),
+        period_ns=PERIOD_NS,
+        periods=PERIODS,
+        watched_module="dl_work_0_0",
+        watched_flow="dl_0_0",
+    )  # fmt: skip
+    series = run_case(inputs_of(case), case)["series"]
+    assert series["trigger_pkts"][CHANGE_AFTER] >= 10
+    assert not any(series["is_violated"][CHANGE_AFTER:])
+    assert max(series["delay_max_ns"][CHANGE_AFTER:]) <= SLO_NS
