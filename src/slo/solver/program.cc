@@ -361,6 +361,7 @@ void Solver::solve_round(const Program& program) {
   raise_greedily(program);
   repair(program);
   drop_dear(program);
+  trade(program);
   if (polish(program, true)) {
     std::ranges::fill(is_out_, uint8_t{0});
   } else {

@@ -136,6 +136,13 @@ class Solver {
   void repair(const Program& program);
   [[nodiscard]] bool fits(const Program& program);
 
+  // program_trade.cc
+  [[nodiscard]] double hope_ns(const Program& program, const ProgramFlow& flow) const;
+  [[nodiscard]] bool may_pay(const Program& program, uint32_t module, double to) const;
+  bool fills_up(const Program& program, double& load);
+  bool trades_one(const Program& program, double& load);
+  void trade(const Program& program);
+
   // program_polish.cc
   struct Score {
     double excess_ns = 0;
@@ -258,11 +265,15 @@ class Solver {
   bool has_point_ = false;
   bool any_short_ = false;
   bool is_rescue_ = false;
+  bool is_hopeful_ = false;                    // raises count on the relaxed point's rates
+  std::vector<double> relaxed_turnaround_ns_;  // by task
+  std::vector<double> relaxed_pkt_ns_;         // by task
 
   Evaluation at_;
   Evaluation trial_;                          // at tried_
   std::optional<std::vector<double>> tried_;  // triggers
   Slopes slopes_;
+  Slopes trade_slopes_;
   Solution solution_;
 };
 

@@ -161,6 +161,7 @@ void Solver::set_rooms(const Program& program) {
   for (size_t f = 0; f < program.flows.size(); ++f) {
     const ProgramFlow& flow = program.flows[f];
     room_ns_[f] = is_out_[f] == 0 ? flow.budget_ns - at_.delay_ns[f] : kNoBudgetNs;
+    if (is_hopeful_) room_ns_[f] += hope_ns(program, flow);
     const bool is_held = fills_[f].sum_ns > 0;
     first_hold_ns_[f] =
         is_held ? 0 : std::max(0.0, flow.holding_ns - turnaround_of(program, at_, flow));
