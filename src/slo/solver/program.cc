@@ -362,11 +362,7 @@ void Solver::solve_round(const Program& program) {
   repair(program);
   drop_dear(program);
   trade(program);
-  if (polish(program, true)) {
-    std::ranges::fill(is_out_, uint8_t{0});
-  } else {
-    polish(program, false);
-  }
+  if (polish(program)) std::ranges::fill(is_out_, uint8_t{0});
   equalise_alike(program);
   finish(program);
 }

@@ -148,7 +148,7 @@ class Solver {
     double excess_ns = 0;
     double load = 0;
   };
-  bool polish(const Program& program, bool is_rescue);
+  bool polish(const Program& program);
   void descend(const Program& program, Score& best);
   bool moves_one(const Program& program, Score& best);
   bool moves_and_refills(const Program& program, uint32_t module, Score& best);
@@ -264,7 +264,6 @@ class Solver {
   uint32_t max_iterates_ = kMaxIterates;
   bool has_point_ = false;
   bool any_short_ = false;
-  bool is_rescue_ = false;
   bool is_hopeful_ = false;                    // raises count on the relaxed point's rates
   std::vector<double> relaxed_turnaround_ns_;  // by task
   std::vector<double> relaxed_pkt_ns_;         // by task

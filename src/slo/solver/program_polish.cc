@@ -18,13 +18,11 @@ constexpr int kFarthest = 3;         // packets that a partner moves at most
 constexpr double kSteps[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 256};
 }  // namespace
 
-// Compares by the sum by which flows miss their budgets, then by load. Flows that were given up
-// count only in a rescue.
+// Compares by the sum by which flows miss their budgets, those given up too, then by load.
 bool Solver::improves(const Program& program, Score& best) {
   evaluate_triggers(program);
   double excess_ns = 0;
   for (size_t f = 0; f < program.flows.size(); ++f) {
-    if (is_out_[f] != 0 && !is_rescue_) continue;
     const double over_ns = trial_.delay_ns[f] - program.flows[f].budget_ns;
     if (over_ns > 1e-9 * program.flows[f].budget_ns) excess_ns += over_ns;
   }
@@ -104,9 +102,9 @@ void Solver::descend(const Program& program, Score& best) {
   }
 }
 
-// With too many modules for paired moves, only a rescue of flows that were given up is worth single
-// moves. False when flows that were given up still miss their budgets; nothing has changed then.
-bool Solver::polish(const Program& program, bool is_rescue) {
+// With more modules than move in pairs, single moves may still rescue flows that were given up. False when some
+// still miss their budgets; nothing has changed then.
+bool Solver::polish(const Program& program) {
   if (program.modules.size() > kMaxBeside) return false;
   active_.clear();
   for (uint32_t v = 0; v < triggers_.size(); ++v) {
@@ -115,8 +113,7 @@ bool Solver::polish(const Program& program, bool is_rescue) {
       active_.push_back(v);
     }
   }
-  if (active_.empty() || active_.size() > (is_rescue ? kMaxRescued : kMaxPolished)) return false;
-  is_rescue_ = is_rescue;
+  if (active_.empty() || active_.size() > kMaxRescued) return false;
   const Score none{kNoBudgetNs, kNoBudgetNs};
   backup_ = triggers_;
   Score best = none;

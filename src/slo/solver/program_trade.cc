@@ -87,7 +87,6 @@ bool Solver::trades_one(const Program& program, double& load) {
 }
 
 void Solver::trade(const Program& program) {
-  if (std::ranges::find(is_out_, uint8_t{1}) != is_out_.end()) return;
   evaluate(program, size_, at_);
   relaxed_turnaround_ns_ = at_.turnaround_ns;
   relaxed_pkt_ns_ = at_.task_pkt_ns;
