@@ -61,7 +61,7 @@ void Solver::prepare(const Program& program) {
     groups_.push_back({begin, static_cast<uint32_t>(group_flows_.size())});
   }
   for (auto* by_module : {&size_, &last_size_, &triggers_, &module_price_, &weight_, &own_price_,
-                          &backup_, &before_move_, &descended_}) {
+                          &backup_, &before_move_}) {
     by_module->assign(n, 0);
   }
   for (auto* by_flow : {&price_, &penalty_, &room_ns_, &first_hold_ns_, &step_}) {
@@ -361,8 +361,13 @@ void Solver::solve_round(const Program& program) {
   raise_greedily(program);
   repair(program);
   drop_dear(program);
-  trade(program);
-  if (polish(program)) std::ranges::fill(is_out_, uint8_t{0});
+  const bool is_any_out = std::ranges::find(is_out_, uint8_t{1}) != is_out_.end();
+  if (!is_any_out) trade(program);
+  if (polish(program)) {
+    std::ranges::fill(is_out_, uint8_t{0});
+  } else if (is_any_out) {
+    trade(program);
+  }
   equalise_alike(program);
   finish(program);
 }

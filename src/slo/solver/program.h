@@ -149,7 +149,6 @@ class Solver {
     double load = 0;
   };
   bool polish(const Program& program);
-  void descend(const Program& program, Score& best);
   bool moves_one(const Program& program, Score& best);
   bool moves_and_refills(const Program& program, uint32_t module, Score& best);
   bool moves_with_partner(const Program& program, uint32_t module, Score& best);
@@ -259,7 +258,6 @@ class Solver {
   std::vector<FillSum> fills_;  // by flow
   std::vector<Raise> raises_;   // by module: its best raise at present
   std::vector<double> before_move_;
-  std::vector<double> descended_;
   double settled_ = kSettled;
   uint32_t max_iterates_ = kMaxIterates;
   bool has_point_ = false;
