@@ -448,6 +448,10 @@ const Solution& Solver::solve(const Program& program) {
   solve_round(program);
   const bool is_feasible = std::ranges::find(is_out_, 1) == is_out_.end();
   if (!is_feasible) settle_infeasible(program);
+  // What others take with these triggers may leave room for a flow that was given up.
+  for (size_t f = 0; f < is_out_.size(); ++f) {
+    if (solution_.model.delay_ns[f] <= program.flows[f].budget_ns) is_out_[f] = 0;
+  }
   solution_.prices = price_;
   solution_.is_infeasible.assign(is_out_.begin(), is_out_.end());
   has_point_ = is_feasible;
