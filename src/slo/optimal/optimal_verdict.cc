@@ -150,10 +150,9 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f, double feed
   verdict.fill_ns -= at_.mixing_ns[f];
   if (is_without_modules(f)) verdict.service_ns = view_.min_service_ns(f);
   // Scaled from modelled to measured delay.
-  const double ratio = delay.ratio();
-  verdict.turnaround_ns *= ratio;
-  verdict.fill_ns *= ratio;
-  verdict.service_ns *= ratio;
+  for (double* part_ns : {&verdict.turnaround_ns, &verdict.fill_ns, &verdict.service_ns}) {
+    *part_ns *= delay.ratio();
+  }
   if (delay.slo_ns() <= 0) return;
   verdict.slack_ns = delay.slo_ns() - verdict.turnaround_ns - verdict.fill_ns - verdict.service_ns -
                      view_.egress_ns(f);

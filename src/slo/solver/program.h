@@ -5,7 +5,8 @@
 // relax:  with turnaround and rates fixed at the last iterate, the problem is separable and
 // convex, and its dual has one price per flow. Iterates start from the largest triggers,
 // where turnaround is least, so points that are feasible only at large triggers are found.
-// round:  round down, bypass where holding does not pay off, then raise by gain per delay.
+// round:  round down, bypass where holding does not pay off, then raise by gain per delay; trade triggers
+// against each other, and in small programs move them one by one and in pairs.
 #pragma once
 
 #include <cstddef>

@@ -44,18 +44,16 @@ Tally compare(uint64_t seed, uint32_t instances, bool is_saturated) {
       EXPECT_LE(solution.model.delay_ns[f], program.flows[f].budget_ns * (1 + 1e-8));
     }
     const double ratio = solution.model.load / best.load;
-    EXPECT_LE(ratio, 1.05) << "seed " << seed << " instance " << i;
+    EXPECT_LE(ratio, 1.01) << "seed " << seed << " instance " << i;
     tally.worst_ratio = std::max(tally.worst_ratio, ratio);
-    tally.apart += ratio > 1.01 ? 1 : 0;
     tally.tight += *std::ranges::min_element(best.triggers) < 8 ? 1 : 0;
   }
   return tally;
 }
 
-// Triggers up to 10, where one packet is a tenth: all but one in two thousand within 1 %.
+// Triggers up to 10, where one packet is a tenth: all within 1 %.
 TEST(Program, IsWithinOnePercentOfBruteForceBelowSaturation) {
   const Tally tally = compare(5, 20000, false);
-  EXPECT_LE(tally.apart, tally.feasible / 2000);
   EXPECT_GT(tally.feasible, 10000U);
   EXPECT_GT(tally.infeasible, 1000U);
   EXPECT_GT(tally.tight, 5000U);
@@ -64,7 +62,6 @@ TEST(Program, IsWithinOnePercentOfBruteForceBelowSaturation) {
 
 TEST(Program, IsWithinOnePercentOfBruteForceAtSaturation) {
   const Tally tally = compare(6, 20000, true);
-  EXPECT_LE(tally.apart, tally.feasible / 2000);
   EXPECT_GT(tally.feasible, 6000U);
   EXPECT_GT(tally.infeasible, 1000U);
   EXPECT_GT(tally.tight, 2000U);
@@ -103,7 +100,7 @@ Tally compare_wide(uint64_t seed, uint32_t instances, bool is_saturated) {
   return tally;
 }
 
-// All within 1 %. Of twenty thousand (BATCHPLANE_LONG=1) four are not: three modules would have to
+// All within 1 %. Of twenty thousand (BATCHPLANE_LONG=1) five are not: three modules would have to
 // move at once.
 TEST(Program, IsWithinOnePercentOfEveryChoiceOfFourModules) {
   const uint32_t instances = std::getenv("BATCHPLANE_LONG") != nullptr ? 10'000 : 300;
@@ -113,6 +110,8 @@ TEST(Program, IsWithinOnePercentOfEveryChoiceOfFourModules) {
     EXPECT_GT(tally.feasible, instances / 4);
     EXPECT_GT(tally.infeasible, instances / 20);
     RecordProperty(is_saturated ? "saturated" : "unsaturated", std::to_string(tally.worst_ratio));
+    RecordProperty(is_saturated ? "saturated_apart" : "unsaturated_apart",
+                   std::to_string(tally.apart));
   }
 }
 
