@@ -39,8 +39,8 @@ constexpr double kLeastChange = 0.1;  // of a delay
 
 }  // namespace
 
-// SLO buckets count exactly how many packets lie below parts of the SLO: near the SLO they are
-// finer than the reported percentile, and agree with the late packets.
+// SLO buckets count how many packets lie below parts of the SLO: just below it they agree with the late packets,
+// which the reported percentile need not. Beyond it they are a quarter of the SLO wide.
 double percentile_ns(const exec::FlowPeriod& period, double percentile) {
   if (!exec::has_percentile(period.pkts, std::min(percentile, 0.999))) return 0;
   const auto told_ns = static_cast<double>(period.delay_ns);
@@ -48,7 +48,8 @@ double percentile_ns(const exec::FlowPeriod& period, double percentile) {
   if (percentile <= 0 || percentile >= 1 || slo_ns <= 0) return told_ns;
   const double wanted_pkts = percentile * static_cast<double>(period.pkts);
   const double ratio = exec::SloBuckets::ratio_above(wanted_pkts, period.slo_buckets);
-  return ratio >= kNearSlo && ratio <= 1 + 1 - kNearSlo ? ratio * slo_ns : told_ns;
+  if (ratio < kNearSlo || !std::isfinite(ratio)) return told_ns;
+  return ratio > 1 ? std::max(told_ns, slo_ns) : ratio * slo_ns;
 }
 
 bool is_late_beyond_chance(const exec::FlowPeriod& period, double percentile) {
