@@ -13,7 +13,7 @@ namespace {
 constexpr double kMinRatio = 0.4;
 constexpr double kMaxRatio = 4;
 constexpr double kRatioStep = 0.25;  // step of the ratio towards the measured one
-constexpr double kLateStep = 0.5;    // the same step after a period that broke the SLO
+constexpr double kLateStep = 0.75;   // the same step after a period that broke the SLO
 constexpr double kFaded = 0.1;       // part of a learned ratio that fades per period of backlog
 constexpr double kNearSlo = 0.75;    // of the SLO: from here on a percentile is near it
 constexpr double kFewAllowed = 10;  // late packets per period: if fewer are allowed, chance decides

@@ -16,6 +16,7 @@ constexpr double kSlower = 0.02;      // than predicted, beyond what predictions
 constexpr double kIdleLoad = 0.85;    // without buffers: above this load they are worth having
 constexpr double kIdleAgain = 0.7;    // the same, where something is held: loads vary
 constexpr double kQueueLoad = 0.7;    // load above which a queue may form at any time
+constexpr double kCutLoad = 0.95;     // of cut batches: carried whatever limits cut
 constexpr uint32_t kMaxLulls = 50;    // periods in a row
 constexpr double kLimitLower = 0.01;  // relative change of an age limit that is worth a command
 constexpr double kLimitHigher = 0.05;
@@ -190,8 +191,8 @@ void Optimal::bypass_where_idle() {
   take(chosen_);
 }
 
-// Sets trial_ to the model with no batches where limits may cut them.
-void Optimal::evaluate_cut() {
+// Load of the busiest worker with no batches where limits may cut them.
+double Optimal::cut_load() {
   const Program& program = view_.program();
   as_real_.assign(chosen_.begin(), chosen_.end());
   for (uint32_t f = 0; f < flows_.size(); ++f) {
@@ -201,7 +202,10 @@ void Optimal::evaluate_cut() {
       as_real_[program.flow_modules[i]] = 0;
     }
   }
-  evaluate(program, as_real_, trial_);
+  const std::vector<double> cut = as_real_;
+  evaluate_at(cut, trial_);
+  view_.predict_arrivals(chosen_);
+  return bottleneck_ns(joint_, trial_) * joint_.offered_pkts_per_ns;
 }
 
 void Optimal::limit_ages() {
@@ -211,7 +215,7 @@ void Optimal::limit_ages() {
     // A flow whose SLO cannot be kept now bounds no limit.
     is_unbounded_[f] = is_unbounded_[f] || found_.solution.is_infeasible[f];
   }
-  evaluate_cut();
+  const bool is_cut_carried = joint_.offered_pkts_per_ns <= 0 || cut_load() <= kCutLoad;
   // Age counts from entry into the ring, so it includes the wait there.
   for (uint32_t t = 0; t < program.tasks.size(); ++t) {
     ProgramTask& task = program.tasks[t];
@@ -219,8 +223,7 @@ void Optimal::limit_ages() {
     // Limits that cut batches short whenever a queue forms make the queue longer, and then cut all
     // batches, if the load is more than is carried so.
     const double load = at_.task_pkt_ns[t] * task.rate_pkts_per_ns;
-    const double cut_load = trial_.task_pkt_ns[t] * task.rate_pkts_per_ns;
-    const bool is_at_risk = joint_.offered_pkts_per_ns > 0 && load > kQueueLoad && cut_load > 1;
+    const bool is_at_risk = !is_cut_carried && load > kQueueLoad;
     task.queue_ns = is_at_risk ? static_cast<double>(settings_.ring_pkts) * at_.task_pkt_ns[t] : 0;
   }
   as_real_.assign(chosen_.begin(), chosen_.end());

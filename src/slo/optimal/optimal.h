@@ -76,7 +76,7 @@ class Optimal final : public Controller {
   [[nodiscard]] bool keep_slos() const;
   [[nodiscard]] bool looks_without() const;
   void bypass_where_idle();
-  void evaluate_cut();
+  [[nodiscard]] double cut_load();
   void limit_ages();
   void change(const Snapshot& snapshot, Decision& decision);
   // optimal_plan.cc: triggers and ring credits.

@@ -61,7 +61,7 @@ void Solver::prepare(const Program& program) {
     groups_.push_back({begin, static_cast<uint32_t>(group_flows_.size())});
   }
   for (auto* by_module : {&size_, &last_size_, &triggers_, &module_price_, &weight_, &own_price_,
-                          &backup_, &before_move_}) {
+                          &backup_, &before_move_, &descended_, &tried_}) {
     by_module->assign(n, 0);
   }
   for (auto* by_flow : {&price_, &penalty_, &room_ns_, &first_hold_ns_, &step_}) {
@@ -361,15 +361,15 @@ void Solver::solve_round(const Program& program) {
   raise_greedily(program);
   repair(program);
   drop_dear(program);
-  const bool is_any_out = std::ranges::find(is_out_, uint8_t{1}) != is_out_.end();
-  if (!is_any_out) trade(program);
-  if (polish(program)) {
-    std::ranges::fill(is_out_, uint8_t{0});
-  } else if (is_any_out) {
-    trade(program);
-  }
+  trade(program);
+  if (polish(program)) std::ranges::fill(is_out_, uint8_t{0});
   equalise_alike(program);
   finish(program);
+  // The triggers that the others got may leave room for a flow that was given up.
+  for (size_t f = 0; f < is_out_.size(); ++f) {
+    const double most_ns = program.flows[f].budget_ns * (1 + kBudgetSlack);
+    if (solution_.model.delay_ns[f] <= most_ns) is_out_[f] = 0;
+  }
 }
 
 void Solver::finish(const Program& program) {
@@ -420,7 +420,7 @@ void Solver::hold_nothing_if_in_time(const Program& program) {
 void Solver::start(const Program& program) {
   solution_.triggers_pkts.assign(program.modules.size(), 0);
   solution_.relaxations = 0;
-  tried_.reset();
+  is_tried_ = false;
   std::ranges::fill(is_out_, uint8_t{0});
   std::ranges::fill(is_pinned_, uint8_t{0});
   std::ranges::fill(penalty_, 0.0);
@@ -448,10 +448,6 @@ const Solution& Solver::solve(const Program& program) {
   solve_round(program);
   const bool is_feasible = std::ranges::find(is_out_, 1) == is_out_.end();
   if (!is_feasible) settle_infeasible(program);
-  // What others take with these triggers may leave room for a flow that was given up.
-  for (size_t f = 0; f < is_out_.size(); ++f) {
-    if (solution_.model.delay_ns[f] <= program.flows[f].budget_ns) is_out_[f] = 0;
-  }
   solution_.prices = price_;
   solution_.is_infeasible.assign(is_out_.begin(), is_out_.end());
   has_point_ = is_feasible;

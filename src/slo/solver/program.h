@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -150,6 +149,7 @@ class Solver {
     double load = 0;
   };
   bool polish(const Program& program);
+  void descend(const Program& program, Score& best);
   bool moves_one(const Program& program, Score& best);
   bool moves_and_refills(const Program& program, uint32_t module, Score& best);
   bool moves_with_partner(const Program& program, uint32_t module, Score& best);
@@ -259,6 +259,7 @@ class Solver {
   std::vector<FillSum> fills_;  // by flow
   std::vector<Raise> raises_;   // by module: its best raise at present
   std::vector<double> before_move_;
+  std::vector<double> descended_;
   double settled_ = kSettled;
   uint32_t max_iterates_ = kMaxIterates;
   bool has_point_ = false;
@@ -268,8 +269,9 @@ class Solver {
   std::vector<double> relaxed_pkt_ns_;         // by task
 
   Evaluation at_;
-  Evaluation trial_;                          // at tried_
-  std::optional<std::vector<double>> tried_;  // triggers
+  Evaluation trial_;           // at tried_, if it is_tried_
+  std::vector<double> tried_;  // triggers
+  bool is_tried_ = false;
   Slopes slopes_;
   Slopes trade_slopes_;
   Solution solution_;

@@ -137,9 +137,10 @@ void Solver::restore_point() {
 
 // Sets trial_ to the model at triggers_; often it is already, as few triggers move after rounding.
 void Solver::evaluate_triggers(const Program& program) {
-  if (tried_ == triggers_) return;
+  if (is_tried_ && tried_ == triggers_) return;
   evaluate(program, triggers_, trial_);
   tried_ = triggers_;
+  is_tried_ = true;
 }
 
 bool Solver::fits(const Program& program) {

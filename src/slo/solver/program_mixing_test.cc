@@ -167,8 +167,8 @@ TEST(Mixing, SmallProgramsAreWithinOnePercentOfBruteForce) {
   }
 }
 
-// Five modules are not polished: prices, raises and drops alone have to find the optimum.
-TEST(Mixing, WithoutPolishingItIsCloseToBruteForce) {
+// Five modules move only one by one: prices, raises and drops have to find nearly the optimum.
+TEST(Mixing, WithoutPairsItIsCloseToBruteForce) {
   const Tally tally = compare(50'000, 200, 5, 8, 1.2);
   EXPECT_LE(tally.apart, tally.feasible / 20);
   EXPECT_LE(tally.misjudged, 4U);
@@ -220,8 +220,8 @@ TEST(DropDear, ATryThatIsGivenUpLeavesNoPricesBehind) {
     Rng rng(seed);
     Program program{.hold_ns = 0, .sigmas = 0};
     program.tasks = {{.rate_pkts_per_ns = 1e-3, .run_pkts = 4, .runs_waited = 0}};
-    // Large triggers, so that whole packets do not matter; five modules, so that no polishing moves
-    // change the solution behind the prices' back.
+    // Large triggers, so that whole packets do not matter; five modules, so that none move in
+    // pairs behind the prices' back.
     for (int v = 0; v < 5; ++v) {
       program.modules.push_back(
           {log_uniform(rng, 1e3, 1e5), 20, 1, 10 * log_uniform(rng, 1, 30), 0, 100'000, 1});

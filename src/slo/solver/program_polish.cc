@@ -97,8 +97,13 @@ bool Solver::moves_one(const Program& program, Score& best) {
   return false;
 }
 
-// With more modules than move in pairs, single moves may still rescue flows that were given up. False when some
-// still miss their budgets; nothing has changed then.
+void Solver::descend(const Program& program, Score& best) {
+  for (uint32_t round = 0; round < kMaxRounds && moves_one(program, best); ++round) {
+  }
+}
+
+// With more modules than move in pairs, single moves may still rescue flows that were given up. False where nothing
+// was polished or some still miss their budgets; nothing has changed then.
 bool Solver::polish(const Program& program) {
   if (program.modules.size() > kMaxBeside) return false;
   active_.clear();
@@ -109,12 +114,23 @@ bool Solver::polish(const Program& program) {
     }
   }
   if (active_.empty() || active_.size() > kMaxRescued) return false;
+  const Score none{kNoBudgetNs, kNoBudgetNs};
   backup_ = triggers_;
-  Score best{kNoBudgetNs, kNoBudgetNs};
+  Score best = none;
   improves(program, best);
-  for (uint32_t round = 0; round < kMaxRounds && moves_one(program, best); ++round) {
-  }
-  if (best.excess_ns == 0) return true;
+  descend(program, best);
+  // Tries again from the other end: all bypassed, then raised greedily. Single moves may not undo
+  // the choice of modules that hold.
+  descended_ = triggers_;
+  for (const uint32_t v : active_) triggers_[v] = 0;
+  raise_greedily(program);
+  Score other = none;
+  improves(program, other);
+  descend(program, other);
+  const bool is_other_better = other.excess_ns < best.excess_ns ||
+                               (other.excess_ns == best.excess_ns && other.load < best.load);
+  if (!is_other_better) triggers_ = descended_;
+  if (std::min(best.excess_ns, other.excess_ns) == 0) return true;
   triggers_ = backup_;
   return false;
 }

@@ -2,7 +2,6 @@
 // program_trade.cc - triggers against each other, once they are integers: raises that only fit together, and
 // less at a module that several flows share for more at the others on their paths.
 #include <algorithm>
-#include <cmath>
 
 #include "slo/solver/program.h"
 
@@ -10,23 +9,25 @@ namespace batchplane::slo {
 namespace {
 constexpr double kMinTradeGain = 1e-7;  // relative gain of a trade worth making
 constexpr uint32_t kMaxTrades = 16;     // as many are rarely made
-constexpr int kFewerPkts = 2;           // at most, at once
+constexpr int kStepsDown = 2;           // at once, at most
+// Modules in all: each try evaluates all of them, and the more there are, the less one packet is.
+constexpr size_t kMaxTraded = 32;
 }  // namespace
 
 // How much less turnaround and fills would take of a flow's budget at the relaxed point's rates.
 double Solver::hope_ns(const Program& program, const ProgramFlow& flow) const {
-  double hope_ns = 0;
+  double less_ns = 0;
   for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
     const uint32_t t = program.flow_tasks[i];
-    hope_ns += at_.turnaround_ns[t] - relaxed_turnaround_ns_[t];
+    less_ns += at_.turnaround_ns[t] - relaxed_turnaround_ns_[t];
   }
   for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
     const uint32_t v = program.flow_modules[i];
     const uint32_t t = program.modules[v].task;
     if (!program.tasks[t].is_saturated) continue;
-    hope_ns += at_.fill_ns[v] * (1 - relaxed_pkt_ns_[t] / at_.task_pkt_ns[t]);
+    less_ns += at_.fill_ns[v] * (1 - relaxed_pkt_ns_[t] / at_.task_pkt_ns[t]);
   }
-  return std::max(0.0, hope_ns);
+  return std::max(0.0, less_ns);
 }
 
 // Raises as if all raises together led back to the relaxed point's rates, and lowers where that was too much.
@@ -73,7 +74,7 @@ bool Solver::trades_one(const Program& program, double& load) {
     const bool is_shared = module_flows_begin_[v + 1] - module_flows_begin_[v] > 1;
     if (is_pinned_[v] != 0 || !is_shared) continue;
     double to = triggers_[v];
-    for (int i = 0; to > 0 && i < kFewerPkts; ++i) {
+    for (int i = 0; to > 0 && i < kStepsDown; ++i) {
       to = next_down(program.modules[v], to);
       if (!may_pay(program, v, to)) continue;
       triggers_[v] = to;
@@ -87,6 +88,7 @@ bool Solver::trades_one(const Program& program, double& load) {
 }
 
 void Solver::trade(const Program& program) {
+  if (std::ranges::find(is_out_, uint8_t{1}) != is_out_.end()) return;
   evaluate(program, size_, at_);
   relaxed_turnaround_ns_ = at_.turnaround_ns;
   relaxed_pkt_ns_ = at_.task_pkt_ns;
@@ -94,6 +96,7 @@ void Solver::trade(const Program& program) {
   double load = trial_.load;
   before_move_ = triggers_;
   fills_up(program, load);
+  if (triggers_.size() > kMaxTraded) return;
   for (uint32_t round = 0; round < kMaxTrades && trades_one(program, load); ++round) {
   }
 }
