@@ -40,7 +40,8 @@ constexpr double kLeastChange = 0.1;  // of a delay
 }  // namespace
 
 // SLO buckets count how many packets lie below parts of the SLO: just below it they agree with the late packets,
-// which the reported percentile need not. Beyond it they are a quarter of the SLO wide.
+// which the reported percentile need not. Beyond it they are a quarter of the SLO wide, and the lower of the two
+// counts: both are too long rather than too short.
 double percentile_ns(const exec::FlowPeriod& period, double percentile) {
   if (!exec::has_percentile(period.pkts, std::min(percentile, 0.999))) return 0;
   const auto told_ns = static_cast<double>(period.delay_ns);
@@ -49,7 +50,7 @@ double percentile_ns(const exec::FlowPeriod& period, double percentile) {
   const double wanted_pkts = percentile * static_cast<double>(period.pkts);
   const double ratio = exec::SloBuckets::ratio_above(wanted_pkts, period.slo_buckets);
   if (ratio < kNearSlo || !std::isfinite(ratio)) return told_ns;
-  return ratio > 1 ? std::max(told_ns, slo_ns) : ratio * slo_ns;
+  return ratio > 1 ? std::min(std::max(told_ns, slo_ns), ratio * slo_ns) : ratio * slo_ns;
 }
 
 bool is_late_beyond_chance(const exec::FlowPeriod& period, double percentile) {
