@@ -13,7 +13,7 @@ namespace {
 constexpr double kMinRatio = 0.4;
 constexpr double kMaxRatio = 4;
 constexpr double kRatioStep = 0.25;  // step of the ratio towards the measured one
-constexpr double kLateStep = 0.75;   // the same step after a period that broke the SLO
+constexpr double kLateStep = 0.5;    // the same step after a period that broke the SLO
 constexpr double kFaded = 0.1;       // part of a learned ratio that fades per period of backlog
 constexpr double kNearSlo = 0.75;    // of the SLO: from here on a percentile is near it
 constexpr double kFewAllowed = 10;  // late packets per period: if fewer are allowed, chance decides
@@ -40,8 +40,7 @@ constexpr double kLeastChange = 0.1;  // of a delay
 }  // namespace
 
 // SLO buckets count how many packets lie below parts of the SLO: just below it they agree with the late packets,
-// which the reported percentile need not. Beyond it they are a quarter of the SLO wide, and the lower of the two
-// counts: both are too long rather than too short.
+// which the reported percentile need not. Beyond it they are a quarter of the SLO wide.
 double percentile_ns(const exec::FlowPeriod& period, double percentile) {
   if (!exec::has_percentile(period.pkts, std::min(percentile, 0.999))) return 0;
   const auto told_ns = static_cast<double>(period.delay_ns);
@@ -50,7 +49,7 @@ double percentile_ns(const exec::FlowPeriod& period, double percentile) {
   const double wanted_pkts = percentile * static_cast<double>(period.pkts);
   const double ratio = exec::SloBuckets::ratio_above(wanted_pkts, period.slo_buckets);
   if (ratio < kNearSlo || !std::isfinite(ratio)) return told_ns;
-  return ratio > 1 ? std::min(std::max(told_ns, slo_ns), ratio * slo_ns) : ratio * slo_ns;
+  return ratio > 1 ? std::max(told_ns, slo_ns) : ratio * slo_ns;
 }
 
 bool is_late_beyond_chance(const exec::FlowPeriod& period, double percentile) {
