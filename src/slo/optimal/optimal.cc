@@ -202,8 +202,7 @@ double Optimal::cut_load() {
       as_real_[program.flow_modules[i]] = 0;
     }
   }
-  const std::vector<double> cut = as_real_;
-  evaluate_at(cut, trial_);
+  evaluate_at(as_real_, trial_);
   view_.predict_arrivals(chosen_);
   return bottleneck_ns(joint_, trial_) * joint_.offered_pkts_per_ns;
 }

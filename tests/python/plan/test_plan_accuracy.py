@@ -35,9 +35,8 @@ LONG_PKTS = 2_000_000
 WARM_UP = 0.1  # of a long run; the rest counts
 # `optimal` may converge to another point of the same pipeline.
 THERE_WITHIN = 0.05
-MAX_ELSEWHERE = (
-    0.05  # of pipelines, or one: of many flows some may be late by chance, again and again
-)
+# Of pipelines, or one: of many flows some may be late by chance, again and again.
+MAX_ELSEWHERE = 0.05
 PERIOD_PKTS = 22_400  # as long as the planner's own
 PERIODS = 50  # the second half counts
 FEW, MANY = 15, 200
