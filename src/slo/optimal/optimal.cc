@@ -151,7 +151,7 @@ void Optimal::keep_what_fits() {
   evaluate_at(kept, trial_);
   const double now = cost_of(trial_);
   follow_gain(now / best);
-  const bool stays = tries_.is_back() || keep_slos();
+  const bool stays = carries(trial_) && (tries_.is_back() || keep_slos());
   if (tries_.may_try() || !stays) {
     mix(kept);
     const bool is_mixed = kept != view_.current();

@@ -96,7 +96,7 @@ class Optimal final : public Controller {
   [[nodiscard]] double cost_of(const Evaluation& at) const;
   [[nodiscard]] double full_rate();
   [[nodiscard]] double best_rate();
-  [[nodiscard]] bool carries() const;
+  [[nodiscard]] bool carries(const Evaluation& at) const;
   [[nodiscard]] double may_take_ns(uint32_t flow) const;
   [[nodiscard]] double lateness() const;
   void evaluate_at(const std::vector<double>& triggers_pkts, Evaluation& out);

@@ -227,8 +227,8 @@ void Optimal::plan(uint32_t credit_batches) {
   if (view_.has_nested()) plan_nested(rate);
 }
 
-bool Optimal::carries() const {
-  return bottleneck_ns(joint_, at_) * joint_.offered_pkts_per_ns <= kFullLoad;
+bool Optimal::carries(const Evaluation& at) const {
+  return bottleneck_ns(joint_, at) * joint_.offered_pkts_per_ns <= kFullLoad;
 }
 
 // Whether all arrivals were carried and no flow was late, whatever the model says.
@@ -238,7 +238,7 @@ bool Optimal::is_fine_as_it_is() const {
     return !flow.is_excused && !delay.has_other_slo() && !delay.is_late() &&
            (delay.slo_ns() <= 0 || delay.measured_ns() <= delay.slo_ns());
   });
-  return is_kept && bottleneck_ns(joint_, in_force_) * joint_.offered_pkts_per_ns <= kFullLoad;
+  return is_kept && carries(in_force_);
 }
 
 // Packets that are not carried wait outside and make everything ever later. So where no triggers
@@ -252,7 +252,7 @@ void Optimal::carry() {
         std::min(offered + load_.drain_pkts_per_ns(), std::max(offered, kDrainLoad * full_rate()));
   }
   plan_stretched(0);
-  if (carries()) return give_up_margins();
+  if (carries(at_)) return give_up_margins();
   if (is_fine_as_it_is()) {
     // At the rate that is carried, not at the lower rate of the plan.
     joint_.offered_pkts_per_ns = found_.rate_pkts_per_ns = offered;
@@ -262,7 +262,7 @@ void Optimal::carry() {
   if (joint_.offered_pkts_per_ns <= full_rate()) {
     for (const double stretch : kStretches) {
       plan_stretched(stretch);
-      if (carries()) return;
+      if (carries(at_)) return;
     }
   }
   joint_.offered_pkts_per_ns = 0;

@@ -123,3 +123,9 @@ def test_the_load_is_carried_if_no_triggers_meet_the_slos(name: str, load: float
     assert violated == 1, "or this case belongs to the test above"
     assert carried == pytest.approx(1, abs=0.01)
     assert last < MAX_LATE
+
+
+def test_triggers_that_fit_stretched_slos_move_where_they_do_not_carry_the_load() -> None:
+    carried, _, last = run("gateway(16)", 0.95, 0.5, "optimal")
+    assert carried == pytest.approx(1, abs=0.002)
+    assert last < MAX_LATE
