@@ -214,7 +214,10 @@ void Optimal::limit_ages() {
     // A flow whose SLO cannot be kept now bounds no limit.
     is_unbounded_[f] = is_unbounded_[f] || found_.solution.is_infeasible[f];
   }
-  const bool is_cut_carried = joint_.offered_pkts_per_ns <= 0 || cut_load() <= kCutLoad;
+  const double planned_load = bottleneck_ns(joint_, at_) * joint_.offered_pkts_per_ns;
+  const bool is_cut_carried = planned_load <= kQueueLoad || cut_load() <= kCutLoad;
+  // Nor does one that the load makes late, where limits would cut the batches that carry it.
+  if (stretch_ > 1 && !is_cut_carried) is_unbounded_.assign(flows_.size(), true);
   // Age counts from entry into the ring, so it includes the wait there.
   for (uint32_t t = 0; t < program.tasks.size(); ++t) {
     ProgramTask& task = program.tasks[t];
