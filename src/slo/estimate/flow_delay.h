@@ -43,6 +43,8 @@ class FlowDelay {
   // The SLO differs from the one that triggers were chosen for.
   [[nodiscard]] bool has_other_slo() const { return has_other_slo_; }
   [[nodiscard]] bool is_late() const { return is_late_; }
+  // By more packets than a batch or two that chance made late.
+  [[nodiscard]] bool is_surely_late() const { return is_surely_late_; }
   // By as little as more care may prevent.
   [[nodiscard]] bool is_late_by_little() const;
   // The measured percentile of the period; 0: too few packets.
@@ -63,6 +65,7 @@ class FlowDelay {
   double slo_ns_ = 0;
   bool has_other_slo_ = true;
   bool is_late_ = false;
+  bool is_surely_late_ = false;
   double measured_ns_ = 0;
   double usual_ns_ = 0;
   double ratio_ = 1;

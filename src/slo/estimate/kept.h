@@ -14,7 +14,7 @@ struct Outcome {
 
   Slos slos = Slos::kKept;
   double pkt_ns = 0;       // time per packet
-  bool is_chance = false;  // so few of many flows were late that it may be chance
+  bool is_chance = false;  // no flow was late by more packets than chance makes late
 
   [[nodiscard]] bool is_kept() const { return slos == Slos::kKept; }
 };

@@ -11,7 +11,6 @@ namespace {
 constexpr double kOutsideFactor = 2;  // measured over modelled delay: beyond, packets wait outside
 constexpr double kMinHole = 0.05;     // of the SLO, mean per gap: shorter gaps delay nothing
 constexpr double kOftenCut = 0.1;     // share of releases by age
-constexpr double kByChance = 0.02;    // share of the flows of which as many may be late by chance
 }  // namespace
 
 // How buffers held the flow's packets in the period.
@@ -152,17 +151,14 @@ void Optimal::observe(const Snapshot& snapshot) {
   bool is_other = false;
   bool is_excused = false;
   bool is_broken = false;  // an SLO, also one that is new
-  Outcome seen;
-  double n_late = 0;
-  double n_slos = 0;
+  Outcome seen{.is_chance = true};
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     const Flow& flow = flows_[f];
     is_other |= flow.delay.has_other_slo();
     is_excused |= flow.is_excused;
     is_broken |= exec::is_slo_broken(snapshot.flows[f], settings_.percentile);
-    n_slos += flow.delay.slo_ns() > 0 ? 1 : 0;
     if (!flow.delay.is_late()) continue;
-    ++n_late;
+    seen.is_chance &= !flow.delay.is_surely_late();
     const auto broken = flow.is_left_out ? Outcome::Slos::kLeftOut : Outcome::Slos::kBroken;
     seen.slos = std::max(seen.slos, broken);
   }
@@ -171,7 +167,6 @@ void Optimal::observe(const Snapshot& snapshot) {
     tries_.skip();
   } else {
     seen.pkt_ns = bottleneck_ns(joint_, in_force_);
-    seen.is_chance = n_late <= kByChance * n_slos;
     tries_.observe(view_.current(), seen);
   }
   // What triggers keep is true for one load and one ring credit.

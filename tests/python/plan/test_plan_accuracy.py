@@ -35,11 +35,12 @@ LONG_PKTS = 2_000_000
 WARM_UP = 0.1  # of a long run; the rest counts
 # `optimal` may converge to another point of the same pipeline.
 THERE_WITHIN = 0.05
-# Of pipelines, or one: of many flows some may be late by chance, again and again.
+# Of pipelines.
 MAX_ELSEWHERE = 0.05
 PERIOD_PKTS = 22_400  # as long as the planner's own
 PERIODS = 50  # the second half counts
 FEW, MANY = 15, 200
+MAX_LATE = 0.05  # of a flow's packets
 
 
 @dataclass(frozen=True)
@@ -75,19 +76,28 @@ def simulated_pps(
     spec: dict[str, Any], controller: str, slo_ns: dict[str, int], period_ns: int, periods: int
 ) -> float:
     """The rate of the second half of a saturated run."""
+    return simulated(spec, controller, slo_ns, period_ns, periods)[0]
+
+
+def simulated(
+    spec: dict[str, Any], controller: str, slo_ns: dict[str, int], period_ns: int, periods: int
+) -> tuple[float, int]:
+    """The rate of the second half of a saturated run, and its periods with a broken SLO."""
     spec = copy.deepcopy(spec)
     for flow in spec["flows"]:
         flow["delay_slo_ns"] = slo_ns.get(flow["name"], 0)
     simulation = make_simulation(spec)
     simulation.set_controller(controller, {})
-    pkts = time_ns = 0
+    pkts = time_ns = broken = 0
     for i in range(periods):
         simulation.run_until((i + 1) * period_ns)
         period, _ = simulation.step()
         if i >= periods // 2:
             pkts += int(period["tasks"]["in_pkts"][0])
             time_ns += int(period["period_ns"])
-    return pkts * 1e9 / time_ns
+            flows = period["flows"]
+            broken += bool((flows["late_pkts"] > MAX_LATE * flows["pkts"]).any())
+    return pkts * 1e9 / time_ns, broken
 
 
 def held_pps(
@@ -136,11 +146,24 @@ def assert_close(checked: list[Checked]) -> None:
         for one in checked
         if abs(one.error_there) > THERE_WITHIN
     ]
-    assert len(elsewhere) <= max(1, MAX_ELSEWHERE * len(checked)), elsewhere
+    assert len(elsewhere) <= MAX_ELSEWHERE * len(checked), elsewhere
 
 
 def test_some_random_pipelines() -> None:
     assert_close([check(seed) for seed in range(FEW)])
+
+
+def test_many_flows_of_a_few_batches_each_end_up_in_time() -> None:
+    """Of 34 flows with 7 to 30 batches a period, some are late by chance in most periods, until
+    more of each SLO stays free. Rates hardly depend on it, so nothing is a reason to hold nothing.
+    """
+    spec = random_pipeline(0)
+    planner = make_planner(spec)
+    slo_ns = slos_for(0, planner.plan({"controller": "max"}))
+    plan = planner.plan({"slo_ns": slo_ns})
+    rate, broken = simulated(spec, "optimal", slo_ns, period_for(plan), 120)
+    assert rate == pytest.approx(plan["rate_pps"], rel=THERE_WITHIN)
+    assert broken <= 2, "of 60 periods"
 
 
 @pytest.mark.long
