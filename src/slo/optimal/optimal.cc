@@ -88,14 +88,12 @@ void Optimal::evaluate_at(const std::vector<double>& triggers_pkts, Evaluation& 
   evaluate(view_.program(), triggers_pkts, out);
 }
 
-// Starts from the triggers in force. Where one cuts arriving batches, or a flow misses its SLO, the
-// modules concerned get the new triggers, together with those that are alike.
+// Starts from the triggers in force. Where one is above what a buffer may hold, or a flow misses its SLO,
+// the modules concerned get the new triggers, together with those that are alike.
 void Optimal::mix(std::vector<double>& triggers_pkts) const {
   const Program& program = view_.program();
   for (uint32_t h = 0; h < triggers_pkts.size(); ++h) {
-    const ProgramModule& module = program.modules[h];
-    const double q = triggers_pkts[h];
-    if ((q > 0 && !is_holding(module, q)) || q > module.max_pkts) triggers_pkts[h] = chosen_[h];
+    if (triggers_pkts[h] > program.modules[h].max_pkts) triggers_pkts[h] = chosen_[h];
   }
   std::vector<bool> moves(flows_.size(), false);  // by the first of the flows that are alike
   for (uint32_t f = 0; f < flows_.size(); ++f) {

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """test_optimal_ports.py - `optimal` on ports whose cost changes with every period, as those of the
-kernel do: sending a packet takes 0.5 us in one and 2 us in the next."""
+kernel do: sending a packet takes 0.5 us in one and 2 us in the next; or in trains of other lengths,
+as TCP sends them."""
 
 from __future__ import annotations
 
+import copy
 import itertools
 import random
 
@@ -12,10 +14,12 @@ from built import needs_extension
 from conftest import load
 
 import batchplane
+from batchplane.native.loader import make_simulation
 from batchplane.sim.simulation import Simulation
 
 PERIOD_NS = 10_000_000
 PERIODS, SETTLED = 400, 20
+TRAIN_PERIODS = 150
 TIMES = (0.3, 0.5, 1, 1.2)
 TEXT = """\
 name: two
@@ -79,6 +83,38 @@ def test_triggers_do_not_follow_every_period(
     seen = triggers_over_time(pps, stalls_per_s, seed)
     moves = sum(now != before for before, now in itertools.pairwise(seen))
     assert moves * 1e9 <= most_per_s * PERIOD_NS * len(seen)
+
+
+def trains(pps: int, seed: int) -> dict[str, list[int]]:
+    """Packets in trains of 1, 8, 32 or 64, one length a period."""
+    rng = random.Random(seed)
+    times_ns: list[int] = []
+    now_ns = 0.0
+    for number in range(TRAIN_PERIODS):
+        pkts = rng.choice((1, 8, 32, 64))
+        while now_ns < (number + 1) * PERIOD_NS:
+            times_ns += pkts * [int(now_ns)]
+            now_ns += pkts * 1e9 / pps * rng.uniform(0.9, 1.1)
+    return {"time_ns": times_ns, "flow": [0] * len(times_ns), "size_bytes": [64] * len(times_ns)}
+
+
+@needs_extension
+@pytest.mark.parametrize(("pps", "seed"), [(400_000, 1), (450_000, 1), (450_000, 2)])
+def test_triggers_do_not_follow_the_length_of_trains(pps: int, seed: int) -> None:
+    """A train as long as a trigger fires by itself: no reason to bypass, and to hold again later."""
+    costs = {name: law(*cost) for name, cost in (COSTS | {"out": (2200.0, 1300.0)}).items()}
+    text = TEXT.format(pps=1000).replace("2ms", "20ms")
+    spec = copy.deepcopy(Simulation(load(text), costs=costs).inputs.spec)
+    spec["simulation"]["traces"] = {"a": trains(pps, seed)}
+    native = make_simulation(spec)
+    native.set_controller("optimal", {})
+    seen = []
+    for number in range(TRAIN_PERIODS):
+        native.run_until((number + 1) * PERIOD_NS)
+        seen.append([int(pkts) for pkts in native.step()[0]["modules"]["trigger_pkts"]])
+    moves = sum(now != before for before, now in itertools.pairwise(seen[SETTLED:]))
+    assert max(seen[-1]) > 0
+    assert moves * 1e9 <= 2 * PERIOD_NS * (TRAIN_PERIODS - SETTLED)
 
 
 @needs_extension
