@@ -29,7 +29,7 @@ constexpr double kSigmas = 2.65;
 constexpr double kSigmaOfMean = 1.25;  // standard over mean absolute deviation of a normal value
 constexpr double kViolated = 0.004;    // share of periods that may be broken
 constexpr double kMaxCare = 0.25;      // of the SLO
-constexpr double kByLittle = 0.1;      // of the SLO: what care may prevent within a few periods
+constexpr double kLateByLittle = 0.1;  // of the SLO: beyond, the machine is to blame
 constexpr double kCareUp = 0.01;       // of the SLO, added after a broken period
 constexpr double kCareDown = kCareUp * kViolated / (1 - kViolated);
 constexpr double kMinRest = 0.01;
@@ -53,17 +53,12 @@ double percentile_ns(const exec::FlowPeriod& period, double percentile) {
   return ratio > 1 ? std::max(told_ns, slo_ns) : ratio * slo_ns;
 }
 
-namespace {
-
-// Late by more than a batch or two, which chance may do.
 bool exceeds_chance(const exec::FlowPeriod& period, double percentile) {
   if (percentile <= 0 || percentile >= 1) return exec::is_slo_broken(period, percentile);
   const double allowed = exec::allowed_late_pkts(period.pkts, percentile);
   return static_cast<double>(period.late_pkts) >
          allowed + std::sqrt(kLateTogether * std::max(allowed, 1.0));
 }
-
-}  // namespace
 
 bool is_late_beyond_chance(const exec::FlowPeriod& period, double percentile) {
   if (!exec::is_slo_broken(period, percentile)) return false;
@@ -76,7 +71,6 @@ void FlowDelay::begin(uint64_t slo_ns) {
   has_other_slo_ |= now_ns != slo_ns_;
   slo_ns_ = now_ns;
   is_late_ = false;
-  is_surely_late_ = false;
   measured_ns_ = 0;
   error_.reset();
   error_of_change_.reset();
@@ -90,7 +84,6 @@ void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const 
                       double percentile) {
   // Delays under triggers planned for another SLO are not late for this one.
   is_late_ = is_late_beyond_chance(period, percentile) && !has_other_slo_;
-  is_surely_late_ = is_late_ && exceeds_chance(period, percentile);
   measured_ns_ = percentile_ns(period, percentile);
   usual_ns_ = measured_ns_;
   if (measured_ns_ <= 0 || modelled_ns <= 0) return;
@@ -120,7 +113,7 @@ void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const 
 }
 
 bool FlowDelay::is_late_by_little() const {
-  return is_late_ && measured_ns_ > 0 && measured_ns_ <= (1 + kByLittle) * slo_ns_;
+  return is_late_ && measured_ns_ > 0 && measured_ns_ <= (1 + kLateByLittle) * slo_ns_;
 }
 
 Margin::Margin(const Settings& settings) : move_error_(settings.tolerance / kOfMoves) {}

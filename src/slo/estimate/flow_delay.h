@@ -15,6 +15,9 @@ namespace batchplane::slo {
 // chance.
 [[nodiscard]] bool is_late_beyond_chance(const exec::FlowPeriod& period, double percentile);
 
+// By more than a standard deviation, as late packets come in batches.
+[[nodiscard]] bool exceeds_chance(const exec::FlowPeriod& period, double percentile);
+
 // The percentile of a period's delays; 0: too few packets.
 [[nodiscard]] double percentile_ns(const exec::FlowPeriod& period, double percentile);
 
@@ -43,9 +46,7 @@ class FlowDelay {
   // The SLO differs from the one that triggers were chosen for.
   [[nodiscard]] bool has_other_slo() const { return has_other_slo_; }
   [[nodiscard]] bool is_late() const { return is_late_; }
-  // By more packets than a batch or two that chance made late.
-  [[nodiscard]] bool is_surely_late() const { return is_surely_late_; }
-  // By as little as more care may prevent.
+  // By so little that triggers are to blame, not the machine.
   [[nodiscard]] bool is_late_by_little() const;
   // The measured percentile of the period; 0: too few packets.
   [[nodiscard]] double measured_ns() const { return measured_ns_; }
@@ -65,7 +66,6 @@ class FlowDelay {
   double slo_ns_ = 0;
   bool has_other_slo_ = true;
   bool is_late_ = false;
-  bool is_surely_late_ = false;
   double measured_ns_ = 0;
   double usual_ns_ = 0;
   double ratio_ = 1;

@@ -99,7 +99,7 @@ TEST(Tries, ComeBackToTheLastThatKeptAnSloWhereNoneDidForLong) {
   EXPECT_EQ(tries.way_back(), nullptr) << "of another SLO";
 }
 
-TEST(Tries, AFewLateFlowsOfManyAreNoReasonToGoBack) {
+TEST(Tries, WhatIsLateByChanceIsNoReasonToGoBack) {
   Tries tries;
   tries.observe({0}, {kKept, 200});
   for (int i = 0; i < 100; ++i) tries.observe(kMany, {kBroken, 80, true});

@@ -16,6 +16,7 @@ constexpr double kSlower = 0.02;      // than predicted, beyond what predictions
 constexpr double kIdleLoad = 0.85;    // without buffers: above this load they are worth having
 constexpr double kIdleAgain = 0.7;    // the same, where something is held: loads vary
 constexpr double kQueueLoad = 0.7;    // load above which a queue may form at any time
+constexpr double kQueuedRings = 30;   // of packets, where the load is carried beyond the SLOs
 constexpr double kCutLoad = 0.95;     // of cut batches: carried whatever limits cut
 constexpr uint32_t kMaxLulls = 50;    // periods in a row
 constexpr double kLimitLower = 0.01;  // relative change of an age limit that is worth a command
@@ -133,8 +134,8 @@ bool Optimal::should_come_back(const Kept::Point& back) const {
   return joint_.offered_pkts_per_ns <= 0 && !is_slower && (is_cheap || tries_.must_go_back());
 }
 
-// Triggers move where they gain, or where an SLO is missed. Where moves failed before, triggers in
-// force that keep the SLOs stay for a while.
+// Triggers move where they gain, where an SLO is missed, or where they do not carry the load. Where moves
+// failed before, triggers in force that do all that stay for a while.
 void Optimal::keep_what_fits() {
   // Triggers solved for other ring credits come with those credits.
   if (rings_.is_changing()) return;
@@ -155,7 +156,8 @@ void Optimal::keep_what_fits() {
     const bool is_mixed = kept != view_.current();
     if (is_mixed) evaluate_at(kept, trial_);
     const bool gains = cost_of(trial_) - best > std::max(kKeepWithin, gain_noise_) * best;
-    if (gains || (is_mixed && !keep_budgets(trial_))) kept.assign(chosen_.begin(), chosen_.end());
+    const bool fits = carries(trial_) && (!is_mixed || keep_budgets(trial_));
+    if (gains || !fits) kept.assign(chosen_.begin(), chosen_.end());
   }
   take({kept.begin(), kept.end()});
   is_try_ = stays && cost_of(at_) < now && !tries_.has_failed();
@@ -212,19 +214,24 @@ void Optimal::limit_ages() {
     // A flow whose SLO cannot be kept now bounds no limit.
     is_unbounded_[f] = is_unbounded_[f] || found_.solution.is_infeasible[f];
   }
-  const double planned_load = bottleneck_ns(joint_, at_) * joint_.offered_pkts_per_ns;
-  const bool is_cut_carried = planned_load <= kQueueLoad || cut_load() <= kCutLoad;
-  // Nor does one that the load makes late, where limits would cut the batches that carry it.
-  if (stretch_ > 1 && !is_cut_carried) is_unbounded_.assign(flows_.size(), true);
+  const auto load_of = [&](uint32_t t) {
+    return at_.task_pkt_ns[t] * program.tasks[t].rate_pkts_per_ns;
+  };
+  double most = 0;
+  for (uint32_t t = 0; t < program.tasks.size(); ++t) most = std::max(most, load_of(t));
+  const bool is_cut_carried =
+      joint_.offered_pkts_per_ns <= 0 || most <= kQueueLoad || cut_load() <= kCutLoad;
+  // What waits outside makes the queue longer than the ring.
+  const double rings = stretch_ > 1 ? kQueuedRings : 1;
   // Age counts from entry into the ring, so it includes the wait there.
   for (uint32_t t = 0; t < program.tasks.size(); ++t) {
     ProgramTask& task = program.tasks[t];
     task.runs_waited = std::max(task.runs_waited, 1 + rings_.left_pkts(t) / task.run_pkts);
     // Limits that cut batches short whenever a queue forms make the queue longer, and then cut all
     // batches, if the load is more than is carried so.
-    const double load = at_.task_pkt_ns[t] * task.rate_pkts_per_ns;
-    const bool is_at_risk = !is_cut_carried && load > kQueueLoad;
-    task.queue_ns = is_at_risk ? static_cast<double>(settings_.ring_pkts) * at_.task_pkt_ns[t] : 0;
+    const bool is_at_risk = !is_cut_carried && load_of(t) > kQueueLoad;
+    const double queue_pkts = is_at_risk ? rings * static_cast<double>(settings_.ring_pkts) : 0;
+    task.queue_ns = queue_pkts * at_.task_pkt_ns[t];
   }
   as_real_.assign(chosen_.begin(), chosen_.end());
   evaluate(program, as_real_, trial_);

@@ -158,7 +158,7 @@ void Optimal::observe(const Snapshot& snapshot) {
     is_excused |= flow.is_excused;
     is_broken |= exec::is_slo_broken(snapshot.flows[f], settings_.percentile);
     if (!flow.delay.is_late()) continue;
-    seen.is_chance &= !flow.delay.is_surely_late();
+    seen.is_chance &= !exceeds_chance(snapshot.flows[f], settings_.percentile);
     const auto broken = flow.is_left_out ? Outcome::Slos::kLeftOut : Outcome::Slos::kBroken;
     seen.slos = std::max(seen.slos, broken);
   }

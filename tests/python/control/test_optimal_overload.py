@@ -134,7 +134,7 @@ def test_the_load_is_carried_if_no_triggers_meet_the_slos(name: str, load: float
     carried, violated, worst = run(name, load, 0.5, "optimal")
     assert violated == 1, "or this case belongs to the test above"
     assert carried == pytest.approx(1, abs=0.01)
-    assert worst[-1] < MAX_LATE
+    assert max(worst) < MAX_LATE
 
 
 def test_what_does_not_carry_the_load_moves_and_no_limit_cuts_what_does() -> None:
@@ -144,7 +144,7 @@ def test_what_does_not_carry_the_load_moves_and_no_limit_cuts_what_does() -> Non
 
 
 def test_a_rare_flow_is_not_held_for_an_overload_of_others() -> None:
-    carried, violated, worst = run("tree of 16", 0.8, 0.5, "optimal", weights=[1] + 15 * [200])
+    carried, violated, worst = run("tree of 16", 0.8, 0.5, "optimal", weights=[30] + 15 * [200])
     assert violated == 1, "else nothing is stretched"
     assert carried == pytest.approx(1, abs=0.01)
-    assert worst[-1] < MAX_LATE
+    assert max(worst) < MAX_LATE

@@ -154,16 +154,21 @@ def test_some_random_pipelines() -> None:
 
 
 def test_many_flows_of_a_few_batches_each_end_up_in_time() -> None:
-    """Of 34 flows with 7 to 30 batches a period, some are late by chance in most periods, until
-    more of each SLO stays free. Rates hardly depend on it, so nothing is a reason to hold nothing.
+    """Of 35 flows, most of which send 150 to 300 packets a period in batches of 20 to 30, some are
+    late by chance in most periods, until more of each SLO stays free. That is no reason to go back
+    to holding nothing, which carries 14 % less.
     """
     spec = random_pipeline(0)
     planner = make_planner(spec)
-    slo_ns = slos_for(0, planner.plan({"controller": "max"}))
-    plan = planner.plan({"slo_ns": slo_ns})
-    rate, broken = simulated(spec, "optimal", slo_ns, period_for(plan), 120)
-    assert rate == pytest.approx(plan["rate_pps"], rel=THERE_WITHIN)
-    assert broken <= 2, "of 60 periods"
+    all_broken = 0
+    for times in (0.97, 1, 1.03):
+        full = planner.plan({"controller": "max"})
+        slo_ns = {name: int(times * slo) for name, slo in slos_for(0, full).items()}
+        plan = planner.plan({"slo_ns": slo_ns})
+        rate, broken = simulated(spec, "optimal", slo_ns, period_for(plan), 120)
+        assert rate == pytest.approx(plan["rate_pps"], rel=THERE_WITHIN)
+        all_broken += broken
+    assert all_broken <= 18, "of 180 periods"
 
 
 @pytest.mark.long
