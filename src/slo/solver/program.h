@@ -148,6 +148,7 @@ class Solver {
     double excess_ns = 0;
     double load = 0;
   };
+  bool is_near_best(const Program& program);
   bool polish(const Program& program);
   void descend(const Program& program, Score& best);
   bool moves_one(const Program& program, Score& best);

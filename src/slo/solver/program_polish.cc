@@ -14,7 +14,9 @@ constexpr size_t kMaxPolished = 4;   // modules that move, with partners
 constexpr size_t kMaxRescued = 8;    // modules that move alone, so that all flows fit
 constexpr size_t kMaxBeside = 12;    // modules in all: each move evaluates all of them
 constexpr uint32_t kMaxRounds = 64;  // with one move each
-constexpr int kFarthest = 3;         // packets that a partner moves at most
+// Of the load, that all modules together could still save: for less, controllers hardly move triggers.
+constexpr double kMinToGain = 0.01;
+constexpr int kFarthest = 3;  // packets that a partner moves at most
 constexpr double kSteps[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 256};
 }  // namespace
 
@@ -102,6 +104,27 @@ void Solver::descend(const Program& program, Score& best) {
   }
 }
 
+// Whether no other triggers, whatever the budgets, would make the load much less.
+bool Solver::is_near_best(const Program& program) {
+  if (std::ranges::find(is_out_, uint8_t{1}) != is_out_.end()) return false;
+  evaluate_triggers(program);
+  slopes_at(program, trial_, trade_slopes_);
+  double to_gain = 0;
+  for (const uint32_t v : active_) {
+    const ProgramModule& module = program.modules[v];
+    const ProgramTask& task = program.tasks[module.task];
+    const double batch = batch_pkts(module, triggers_[v]);
+    const double per_stair_ns = task.weight * module.share * task.rate_pkts_per_ns;
+    double most = 0;
+    for (double to = next_up(module, 0); to > 0; to = next_up(module, to)) {
+      most = std::max(most, trade_slopes_.load_weight[v] * (1 / batch - 1 / to) +
+                                per_stair_ns * module.stair_gain_ns(batch, to));
+    }
+    to_gain += most;
+  }
+  return to_gain < kMinToGain * trial_.load;
+}
+
 // With more modules than move in pairs, single moves may still rescue flows that were given up. False where nothing
 // was polished or some still miss their budgets; nothing has changed then.
 bool Solver::polish(const Program& program) {
@@ -114,6 +137,7 @@ bool Solver::polish(const Program& program) {
     }
   }
   if (active_.empty() || active_.size() > kMaxRescued) return false;
+  if (is_near_best(program)) return false;
   const Score none{kNoBudgetNs, kNoBudgetNs};
   backup_ = triggers_;
   Score best = none;
