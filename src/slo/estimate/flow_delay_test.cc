@@ -62,6 +62,19 @@ TEST(Margin, LargeErrorsOfMovesLeaveAtMostAPartOfTheSlo) {
   EXPECT_NEAR(margin.most_ns(kSloNs, 0), kRestNs, 1);
 }
 
+// Late packets come in batches of about eight: of 200, which allow 10, nine more are one deviation.
+TEST(ExceedsChance, IsBeyondOneDeviation) {
+  exec::FlowPeriod period = measured(0);
+  period.pkts = 200;
+  period.late_pkts = 18;
+  EXPECT_FALSE(exceeds_chance(period, 0.95));
+  period.late_pkts = 19;
+  EXPECT_TRUE(exceeds_chance(period, 0.95));
+  EXPECT_TRUE(is_late_beyond_chance(period, 0.95));
+  period.late_pkts = 11;
+  EXPECT_TRUE(is_late_beyond_chance(period, 0.95)) << "enough packets to say so";
+}
+
 // Nothing that stays free of an SLO helps against what takes half as long again.
 TEST(FlowDelay, OnlyALittleLatenessCanBePrevented) {
   const auto judged = [](uint64_t delay_ns, uint64_t late_pkts) {
