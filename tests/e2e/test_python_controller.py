@@ -273,6 +273,15 @@ def test_controllers_are_compared(batchplane: Commands) -> None:
     assert "over null" in done.out and "all packets accounted for" in done.out
 
 
+def trust_kept_costs(cache: Path) -> None:
+    """Costs that a busy machine measured are in doubt, and would be measured again."""
+    (path,) = cache.rglob("*.json")
+    document = json.loads(path.read_text())
+    for point in document["check"]["points"]:
+        point["law_ns_per_pkt"] = point["measured_ns_per_pkt"]
+    path.write_text(json.dumps(document))
+
+
 def test_costs_are_measured_at_the_start_and_kept(batchplane: Commands, folder: Path) -> None:
     batchplane.environment["XDG_CACHE_HOME"] = str(folder / "cache")
     words = ("gateway", *LOAD, "--controller", "optimal")
@@ -282,6 +291,7 @@ def test_costs_are_measured_at_the_start_and_kept(batchplane: Commands, folder: 
     batchplane.good("set", "controller=full")
     assert "kept for this pipeline" in control_of(batchplane)["costs"]
     batchplane.stop("gateway")
+    trust_kept_costs(folder / "cache")
     again = batchplane.run("start", *words)
     assert again.code == 0 and "profile" not in again.err, again.err
     batchplane.stop("gateway")
