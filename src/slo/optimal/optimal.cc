@@ -207,6 +207,21 @@ double Optimal::cut_load() {
   return bottleneck_ns(joint_, trial_) * joint_.offered_pkts_per_ns;
 }
 
+// Of its worker's time, with the chosen triggers.
+double Optimal::load_of(uint32_t task) const {
+  return at_.task_pkt_ns[task] * view_.program().tasks[task].rate_pkts_per_ns;
+}
+
+// Full rings of packets that age limits leave time for, where a queue may form.
+double Optimal::queued_rings() {
+  if (joint_.offered_pkts_per_ns <= 0) return 0;
+  double most = 0;
+  for (uint32_t t = 0; t < view_.program().tasks.size(); ++t) most = std::max(most, load_of(t));
+  if (most <= kQueueLoad || cut_load() <= kCutLoad) return 0;
+  // What waits outside makes the queue longer than the ring.
+  return stretch_ > 1 ? kQueuedRings : 1;
+}
+
 void Optimal::limit_ages() {
   Program& program = view_.program();
   reserve(at_);
@@ -214,23 +229,15 @@ void Optimal::limit_ages() {
     // A flow whose SLO cannot be kept now bounds no limit.
     is_unbounded_[f] = is_unbounded_[f] || found_.solution.is_infeasible[f];
   }
-  const auto load_of = [&](uint32_t t) {
-    return at_.task_pkt_ns[t] * program.tasks[t].rate_pkts_per_ns;
-  };
-  double most = 0;
-  for (uint32_t t = 0; t < program.tasks.size(); ++t) most = std::max(most, load_of(t));
-  const bool is_cut_carried =
-      joint_.offered_pkts_per_ns <= 0 || most <= kQueueLoad || cut_load() <= kCutLoad;
-  // What waits outside makes the queue longer than the ring.
-  const double rings = stretch_ > 1 ? kQueuedRings : 1;
+  const double rings = queued_rings();
   // Age counts from entry into the ring, so it includes the wait there.
   for (uint32_t t = 0; t < program.tasks.size(); ++t) {
     ProgramTask& task = program.tasks[t];
     task.runs_waited = std::max(task.runs_waited, 1 + rings_.left_pkts(t) / task.run_pkts);
     // Limits that cut batches short whenever a queue forms make the queue longer, and then cut all
     // batches, if the load is more than is carried so.
-    const bool is_at_risk = !is_cut_carried && load_of(t) > kQueueLoad;
-    const double queue_pkts = is_at_risk ? rings * static_cast<double>(settings_.ring_pkts) : 0;
+    const double queue_pkts =
+        load_of(t) > kQueueLoad ? rings * static_cast<double>(settings_.ring_pkts) : 0;
     task.queue_ns = queue_pkts * at_.task_pkt_ns[t];
   }
   as_real_.assign(chosen_.begin(), chosen_.end());

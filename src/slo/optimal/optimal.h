@@ -77,6 +77,8 @@ class Optimal final : public Controller {
   [[nodiscard]] bool looks_without() const;
   void bypass_where_idle();
   [[nodiscard]] double cut_load();
+  [[nodiscard]] double load_of(uint32_t task) const;
+  [[nodiscard]] double queued_rings();
   void limit_ages();
   void change(const Snapshot& snapshot, Decision& decision);
   // optimal_plan.cc: triggers and ring credits.
