@@ -11,7 +11,8 @@ times that of the latter. At each SLO `optimal` takes turns with fixed triggers.
 violated if more of its packets are late than the percentile allows, and would be so if the machine
 had not held the worker up. `predicted` is the rate that the controller expected over the one that
 was carried, at the ends of its turns. Hosts, iperf3 and ping run on the cores that the worker
-leaves. `moved`: decisions a second that changed a trigger.
+leaves. `moved`: decisions a second that changed a trigger. `beside`: processor time of the daemon's
+threads beside its worker, of a core: control and the daemon's own upkeep.
 """
 
 from __future__ import annotations
@@ -111,11 +112,29 @@ def end_daemon(state: Path) -> None:
         os.kill(int(json.loads(state.read_text())["pid"]), signal.SIGTERM)
 
 
+def thread_times_s(pid: int) -> dict[str, float]:
+    """The processor time that each thread of a process took so far."""
+    ticks_per_s = os.sysconf("SC_CLK_TCK")
+    times = {}
+    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            words = stat.read_text().rpartition(")")[2].split()
+            times[stat.parent.name] = (int(words[11]) + int(words[12])) / ticks_per_s
+    return times
+
+
+def beside_worker_s(before: dict[str, float], after: dict[str, float]) -> float:
+    """What all threads took but the one that took most, which is the worker."""
+    took_s = [time_s - before.get(thread, 0.0) for thread, time_s in after.items()]
+    return sum(took_s) - max(took_s, default=0.0)
+
+
 class Bed:
     """A router under load, whose controller and SLO are changed live."""
 
     def __init__(self, case: Case, hosts: Hosts, gateway: Gateway, client: Client) -> None:
         self._case, self._hosts, self._gateway, self._client = case, hosts, gateway, client
+        self._pid = int(client.hello()["pid"])
         core = client.show("runtime")["workers"][0]["core"]
         self._elsewhere = ("taskset", "-c", cores_without(core))
 
@@ -142,7 +161,9 @@ class Bed:
         slo = violations.words_of_slo(slo_ns)
         self._gateway.say("set", slo, "--name", self._case.pipeline)  # resets the counters
         first = self._client.show("runtime")
+        threads_s = thread_times_s(self._pid)
         told, moved = self._ping(seconds)
+        beside_s = beside_worker_s(threads_s, thread_times_s(self._pid))
         last, rows = self._client.show("runtime"), self._client.show("slo")
         control = self._client.show("control")
         flow = violations.worst(violations.counted(rows))
@@ -157,6 +178,7 @@ class Bed:
             "periods": flow["periods"] - flow["stalled"],
             "p95_ns": max((p95_ns for p95_ns in counted if p95_ns), default=0.0),
             "moves_per_s": sum(now_ns > first["now_ns"] for now_ns in moved) / ran_s,
+            "beside_ratio": beside_s / ran_s,
             # Of the highest rate that part that comes.
             "predicted_ratio": control["predicted_pps"]
             * control["predicted_load"]
@@ -208,7 +230,8 @@ def summed(rows: Sequence[Json]) -> Json:
     periods = sum(int(row["periods"]) for row in rows)
     stalled = sum(int(row["stalled"]) for row in rows)
     keys = (
-        "rate_pps", "p95_ns", "moves_per_s", "predicted_ratio", "ping_p95_us", "answered_ratio"
+        "rate_pps", "p95_ns", "moves_per_s", "beside_ratio", "predicted_ratio", "ping_p95_us",
+        "answered_ratio",
     )  # fmt: skip
     return {
         **{key: statistics.median(row[key] for row in rows) for key in keys},
@@ -244,7 +267,7 @@ def show(row: Json) -> str:
         f"{row['case']:18} {short_duration(row['slo_ns']):>9} {row['controller']:10} "
         f"{short_rate(row['rate_pps']):>10} {short_duration(row['p95_ns']):>9} "
         f"{row['violated_ratio']:9.2%} {row['stalled_ratio']:8.1%} {row['moves_per_s']:6.1f} "
-        f"{predicted:>9} {row['ping_p95_us']:7.0f} us {row['answered_ratio']:8.1%}"
+        f"{row['beside_ratio']:6.1%} {predicted:>9} {row['ping_p95_us']:7.0f} us {row['answered_ratio']:8.1%}"
     )
 
 
@@ -262,7 +285,7 @@ def main() -> int:
         parser.error(reason)
     print(
         f"{'case':18} {'SLO':>9} {'controller':10} {'rate':>10} {'p95':>9} {'violated':>9} "
-        f"{'held up':>8} {'moved':>6} {'predicted':>9} {'ping p95':>10} {'answered':>8}"
+        f"{'held up':>8} {'moved':>6} {'beside':>6} {'predicted':>9} {'ping p95':>10} {'answered':>8}"
     )
     rows: list[Json] = []
     for case in cases:

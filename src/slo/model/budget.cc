@@ -314,6 +314,15 @@ void slopes_at(const Program& program, const Evaluation& at, Slopes& out) {
   }
 }
 
+double load_saved(const Program& program, const Slopes& slopes, uint32_t v, double from_pkts,
+                  double to_pkts) {
+  const ProgramModule& module = program.modules[v];
+  const ProgramTask& task = program.tasks[module.task];
+  const double by_stair =
+      task.weight * module.share * task.rate_pkts_per_ns * module.stair_gain_ns(from_pkts, to_pkts);
+  return slopes.load_weight[v] * (1 / from_pkts - 1 / to_pkts) + by_stair;
+}
+
 double expected_batch_pkts(uint32_t trigger_pkts, double arrivals) {
   if (trigger_pkts <= 1) return trigger_pkts;
   if (!(arrivals > 0)) return 1;

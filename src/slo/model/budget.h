@@ -240,6 +240,9 @@ struct Slopes {
   std::vector<double> delay_slope;
 };
 void slopes_at(const Program& program, const Evaluation& at, Slopes& out);
+// Load saved, at these slopes, when a module's batches change from one size to the other.
+[[nodiscard]] double load_saved(const Program& program, const Slopes& slopes, uint32_t module,
+                                double from_pkts, double to_pkts);
 
 // E[min(q, 1 + N)], N Poisson: mean batch with trigger q if the age limit leaves the first packet
 // time for `arrivals` more on average.

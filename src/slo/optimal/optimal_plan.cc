@@ -275,8 +275,12 @@ void Optimal::give_up_margins() {
   const auto left_out = [&] { return std::ranges::count(found_.solution.is_infeasible, true); };
   const auto with_margins = left_out();
   if (with_margins == 0) return;
+  JointSolution mine = found_;
+  std::vector<uint32_t> mine_chosen = chosen_;
   plan_stretched(1);
-  if (left_out() >= with_margins) plan_stretched(0);
+  if (left_out() < with_margins) return;
+  stretch_ = 0;
+  restore(std::move(mine), std::move(mine_chosen));
 }
 
 void Optimal::plan_stretched(double stretch) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "slo/model/budget.h"
+#include "slo/solver/least_delays.h"
 
 namespace batchplane::slo {
 
@@ -149,6 +150,7 @@ class Solver {
     double load = 0;
   };
   bool is_near_best(const Program& program);
+  [[nodiscard]] bool is_hopeless(const Program& program);
   bool polish(const Program& program);
   void descend(const Program& program, Score& best);
   bool moves_one(const Program& program, Score& best);
@@ -259,6 +261,7 @@ class Solver {
   Point kept_;
   std::vector<FillSum> fills_;  // by flow
   std::vector<Raise> raises_;   // by module: its best raise at present
+  LeastDelays least_delays_;
   std::vector<double> before_move_;
   std::vector<double> descended_;
   double settled_ = kSettled;

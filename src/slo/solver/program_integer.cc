@@ -221,11 +221,9 @@ Solver::Raise Solver::raise_of(const Program& program, uint32_t v) const {
   }
   if (raise.turnaround_ns > std::max(0.0, task_room_ns_[module.task])) return raise;
   raise.gain =
-      slopes_.load_weight[v] * (1 / batch - 1 / to) - emphasis_[module.task] * raise.turnaround_ns;
-  const ProgramTask& task = program.tasks[module.task];
-  raise.gain +=
-      task.weight * module.share * task.rate_pkts_per_ns * module.stair_gain_ns(batch, to);
+      load_saved(program, slopes_, v, batch, to) - emphasis_[module.task] * raise.turnaround_ns;
   if (old == 0) {
+    const ProgramTask& task = program.tasks[module.task];
     raise.gain -= task.weight * module.share * task.rate_pkts_per_ns *
                   (program.hold_ns + program.release_ns / batch);
   }

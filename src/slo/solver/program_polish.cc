@@ -112,17 +112,23 @@ bool Solver::is_near_best(const Program& program) {
   double to_gain = 0;
   for (const uint32_t v : active_) {
     const ProgramModule& module = program.modules[v];
-    const ProgramTask& task = program.tasks[module.task];
     const double batch = batch_pkts(module, triggers_[v]);
-    const double per_stair_ns = task.weight * module.share * task.rate_pkts_per_ns;
     double most = 0;
     for (double to = next_up(module, 0); to > 0; to = next_up(module, to)) {
-      most = std::max(most, trade_slopes_.load_weight[v] * (1 / batch - 1 / to) +
-                                per_stair_ns * module.stair_gain_ns(batch, to));
+      most = std::max(most, load_saved(program, trade_slopes_, v, batch, to));
     }
     to_gain += most;
   }
   return to_gain < kMinToGain * trial_.load;
+}
+
+// Whether no triggers at all keep every flow within its budget.
+bool Solver::is_hopeless(const Program& program) {
+  const std::vector<double>& least_ns = least_delays_.find(program, is_pinned_);
+  for (size_t f = 0; f < program.flows.size(); ++f) {
+    if (least_ns[f] > program.flows[f].budget_ns * (1 + kBudgetSlack)) return true;
+  }
+  return false;
 }
 
 // With more modules than move in pairs, single moves may still rescue flows that were given up. False where nothing
@@ -137,7 +143,7 @@ bool Solver::polish(const Program& program) {
     }
   }
   if (active_.empty() || active_.size() > kMaxRescued) return false;
-  if (is_near_best(program)) return false;
+  if (is_near_best(program) || is_hopeless(program)) return false;
   const Score none{kNoBudgetNs, kNoBudgetNs};
   backup_ = triggers_;
   Score best = none;

@@ -4,6 +4,7 @@
 import argparse
 import importlib.util
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -342,8 +343,20 @@ def test_moves_are_decisions_that_change_a_trigger() -> None:
     assert real_ports.moves(told) == {5, 20}
 
 
+def test_threads_beside_the_worker_are_all_but_the_busiest() -> None:
+    before = {"1": 5.0, "2": 1.0}
+    assert real_ports.beside_worker_s(before, {"1": 7.0, "2": 1.5, "3": 0.25}) == 0.75
+    assert real_ports.beside_worker_s({}, {}) == 0
+    times_s = real_ports.thread_times_s(os.getpid())
+    assert str(os.getpid()) in times_s
+    assert sum(times_s.values()) > 0
+
+
 def test_turns_on_real_ports_add_up() -> None:
-    keys = ("rate_pps", "p95_ns", "moves_per_s", "predicted_ratio", "ping_p95_us", "answered_ratio")
+    keys = (
+        "rate_pps", "p95_ns", "moves_per_s", "beside_ratio", "predicted_ratio", "ping_p95_us",
+        "answered_ratio",
+    )  # fmt: skip
     turns = [
         {**dict.fromkeys(keys, value), "violated": violated, "stalled": 10, "periods": 90}
         for value, violated in ((1.0, 0), (9.0, 9), (2.0, 0))
