@@ -7,6 +7,7 @@
 
 #include "exec/percentiles.h"
 #include "exec/promise.h"
+#include "slo/model/budget.h"
 
 namespace batchplane::slo {
 namespace {
@@ -24,14 +25,10 @@ constexpr double kFadedMoves = 0.001;  // part of it that fades per period at re
 constexpr double kOfMoves = 2;         // times the mean error after moves is kept free
 constexpr double kNoiseUp = 0.05;      // step of the error at rest towards a larger one
 constexpr double kNoiseDown = 0.02;
-// For one flow: a normal value is above it with probability kViolated.
-constexpr double kSigmas = 2.65;
 constexpr double kSigmaOfMean = 1.25;  // standard over mean absolute deviation of a normal value
-constexpr double kViolated = 0.004;    // share of periods that may be broken
 constexpr double kMaxCare = 0.25;      // of the SLO
 constexpr double kLateByLittle = 0.1;  // of the SLO: beyond, the machine is to blame
 constexpr double kCareUp = 0.01;       // of the SLO, added after a broken period
-constexpr double kCareDown = kCareUp * kViolated / (1 - kViolated);
 constexpr double kMinRest = 0.01;
 constexpr double kMaxRest = 0.1;
 constexpr double kMaxOfMoves = 0.15;
@@ -116,13 +113,16 @@ bool FlowDelay::is_late_by_little() const {
   return is_late_ && measured_ns_ > 0 && measured_ns_ <= (1 + kLateByLittle) * slo_ns_;
 }
 
-Margin::Margin(const Settings& settings) : move_error_(settings.tolerance / kOfMoves) {}
+Margin::Margin(const Settings& settings)
+    : one_flow_sigmas_(sigmas_of(1 - settings.violated_ratio)),
+      care_down_(kCareUp * settings.violated_ratio / (1 - settings.violated_ratio)),
+      move_error_(settings.tolerance / kOfMoves) {}
 
 void Margin::learn(const Seen& seen) {
   // The largest of n normal values.
-  sigmas_ = std::sqrt(kSigmas * kSigmas + 2 * std::log(std::max(1U, seen.flows)));
+  sigmas_ = std::sqrt(one_flow_sigmas_ * one_flow_sigmas_ + 2 * std::log(std::max(1U, seen.flows)));
   if (seen.was_used) {
-    care_ = std::clamp(care_ + (seen.is_late ? kCareUp : -kCareDown), 0.0, kMaxCare);
+    care_ = std::clamp(care_ + (seen.is_late ? kCareUp : -care_down_), 0.0, kMaxCare);
   }
   if (seen.errors == 0) return;
   if (seen.has_moved) {

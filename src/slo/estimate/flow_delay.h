@@ -80,7 +80,7 @@ class FlowDelay {
 // How much of the SLOs stays free. A model errs most just after triggers have moved, the more the
 // farther they moved: a multiple of these errors stays free, per change of delay. While triggers rest,
 // enough standard deviations stay free that the most variable of n flows violates its SLO in no
-// more than kViolated of the periods. If that is not enough, an extra part is added, which rises
+// more than Settings::violated_ratio of the periods. If that is not enough, an extra part is added, which rises
 // after each period that was broken by as little as it may prevent, and falls after the others.
 class Margin {
  public:
@@ -101,10 +101,12 @@ class Margin {
   [[nodiscard]] double most_ns(double slo_ns, double now_ns) const;
 
  private:
-  double sigmas_ = 0;      // standard deviations kept free at rest
-  double move_error_ = 0;  // mean over flows, periods after moves, per change of delay
-  double noise_ = 0;       // the same, all other periods
-  double care_ = 0;        // extra part
+  double one_flow_sigmas_;  // a normal value is above as many with the probability allowed
+  double care_down_;        // of the SLO, after a period that was kept
+  double sigmas_ = 0;       // standard deviations kept free at rest
+  double move_error_ = 0;   // mean over flows, periods after moves, per change of delay
+  double noise_ = 0;        // the same, all other periods
+  double care_ = 0;         // extra part
 };
 
 }  // namespace batchplane::slo

@@ -6,6 +6,8 @@
 
 #include <utility>
 
+#include "base/rng.h"
+
 namespace batchplane::slo {
 namespace flow_delay_test {
 
@@ -60,6 +62,32 @@ TEST(Margin, LargeErrorsOfMovesLeaveAtMostAPartOfTheSlo) {
     margin.learn({.flows = 1, .error = 0, .errors = 1, .has_moved = true});
   }
   EXPECT_NEAR(margin.most_ns(kSloNs, 0), kRestNs, 1);
+}
+
+// Where what has to stay free is exponential, with a mean of 2 % of the SLO.
+TEST(Margin, SettlesWhereTheAllowedShareOfPeriodsIsBroken) {
+  for (const double allowed : {0.004, 0.02, 0.1}) {
+    Margin margin({.violated_ratio = allowed});
+    Rng rng(3);
+    constexpr int kSeen = 100'000;
+    int broken = 0;
+    for (int i = 0; i < 2 * kSeen; ++i) {
+      const bool is_late = rng.exponential(0.02) > margin.at_rest();
+      margin.learn({.flows = 1, .is_late = is_late, .was_used = true});
+      broken += i >= kSeen && is_late ? 1 : 0;
+    }
+    EXPECT_NEAR(broken, allowed * kSeen, 0.15 * allowed * kSeen) << allowed;
+  }
+}
+
+TEST(Margin, WhatNoiseTakesFollowsTheAllowedShareOfPeriods) {
+  const auto free_share = [](double allowed) {
+    Margin margin({.violated_ratio = allowed});
+    for (int i = 0; i < 1000; ++i) margin.learn({.flows = 1, .error = 0.01, .errors = 1});
+    return margin.at_rest();
+  };
+  EXPECT_NEAR(free_share(0.004), 1.25 * 2.652 * 0.01, 1e-4);
+  EXPECT_NEAR(free_share(0.05), 1.25 * 1.645 * 0.01, 1e-4);
 }
 
 // Late packets come in batches of about eight: of 200, which allow 10, nine more are one deviation.

@@ -27,6 +27,7 @@ inline constexpr const char* kDecomposeNames[] = {"off", "greedy", "normgreedy",
 struct Settings {
   double percentile = 0.95;         // of delay that SLOs bound; 1 = max, 0 = mean
   double tolerance = 0.05;          // delta: a flow is tight from (1 - delta) * SLO on
+  double violated_ratio = 0.004;    // share of periods whose SLOs `optimal` may break
   double push_ratio = 0.7;          // of B: batches arriving this large need no buffer
   uint32_t pull_pkts = 4;           // q_min = floor(a) + this
   double controllable_bound = 0.5;  // of batchiness: above, a buffer does not pay

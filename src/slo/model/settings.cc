@@ -21,6 +21,7 @@ struct Entry {
 constexpr Entry kEntries[] = {
     {"percentile", 0, 1, false, [](Settings& s, double v) { s.percentile = v; }},
     {"tolerance", 0, 0.9, false, [](Settings& s, double v) { s.tolerance = v; }},
+    {"violated_ratio", 0.001, 0.5, false, [](Settings& s, double v) { s.violated_ratio = v; }},
     {"push_ratio", 0, 1, false, [](Settings& s, double v) { s.push_ratio = v; }},
     {"pull_pkts", 1, 256, true,
      [](Settings& s, double v) { s.pull_pkts = static_cast<uint32_t>(v); }},
