@@ -352,7 +352,8 @@ bool ProgramView::is_input_full(const Snapshot& snapshot, uint32_t t) const {
   const bool are_runs_full =
       period.runs > 0 && static_cast<double>(period.in_pkts) >=
                              kFullRun * limit_pkts * static_cast<double>(period.runs);
-  if (!are_runs_full || limit_pkts >= model_.batch_limit_pkts) return are_runs_full;
+  const bool is_known = snapshot.inputs.size() == model_.inputs.size();
+  if (!are_runs_full || limit_pkts >= model_.batch_limit_pkts || !is_known) return are_runs_full;
   // A few packets at a time may be all that come.
   for (size_t i = 0; i < model_.inputs.size(); ++i) {
     const exec::InputPeriod& input = snapshot.inputs[i];

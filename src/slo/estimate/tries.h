@@ -34,6 +34,7 @@ class Tries {
   // They do: they stay for a while, as long as they keep the SLOs, though the model has learnt otherwise.
   void come_back() {
     is_back_ = true;
+    rest_ns_ = 0;
     kept_.begin_again();
     left_ = std::max(left_, kMinPatience);
   }

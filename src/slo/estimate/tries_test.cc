@@ -87,6 +87,16 @@ TEST(Tries, ComeBackFromABrokenSloToWhatKeptItForLong) {
   expect_way_back(tries, 9);  // these no longer keep it
 }
 
+// Other triggers took longer for a packet: that these take less does not mean that the core is faster.
+TEST(Tries, ThatCameBackStayThoughFasterThanTheFirstOnes) {
+  Tries tries;
+  tries.observe({0}, {kKept, 240});
+  for (int i = 0; i < 50; ++i) tries.observe(kFew, {kKept, 150});
+  tries.observe(kMany, {kBroken, 140});
+  tries.come_back();
+  EXPECT_EQ(wait(tries, 150), 16U);
+}
+
 TEST(Tries, ComeBackToTheLastThatKeptAnSloWhereNoneDidForLong) {
   Tries tries;
   tries.observe(kFew, {kKept, 100});

@@ -299,8 +299,9 @@ void slopes_at(const Program& program, const Evaluation& at, Slopes& out) {
     // sqrt(x) lies below its tangent, and the variance is a sum over modules of (A^2 / q + 2 A M +
     // M^2 q): so the tangent is a separable and convex upper bound.
     const double scale = task.spread_scale;
-    double per_variance = spread_ns > 0 ? program.sigmas * scale * scale / (2 * spread_ns) : 0;
-    if (program.counts_firings && at.batch_pkts[v] > 0) {
+    const double scale_here = spread_scale(program, at, module.task);
+    double per_variance = spread_ns > 0 ? program.sigmas * scale * scale_here / (2 * spread_ns) : 0;
+    if (at.batch_pkts[v] > 0) {
       const double batch = at.batch_pkts[v];
       const bool is_held = batch > module.arriving_pkts;
       per_variance *= irregularity_of(program, module, batch, task.runs_waited, is_held);

@@ -99,6 +99,27 @@ TEST(Budget, RateAtSaturationIsTheInverseOfWorkPerPacket) {
   EXPECT_DOUBLE_EQ(at.fill_ns[0], 0);
 }
 
+// They are those of triggers that hold, also where nothing is held yet.
+TEST(Budget, SlopesDoNotDependOnHowRunsThatHoldNothingVary) {
+  Rng rng(12);
+  for (int i = 0; i < 50; ++i) {
+    Program program = random_program(rng, true);
+    program.tasks[0].spread_scale = 0.7;
+    Slopes usual;
+    Slopes other;
+    for (Slopes* slopes : {&usual, &other}) {
+      Evaluation at;
+      evaluate(program, std::vector<double>(program.modules.size(), 0), at);
+      slopes_at(program, at, *slopes);
+      program.tasks[0].bare_scale = 0.1;
+    }
+    for (size_t v = 0; v < program.modules.size(); ++v) {
+      EXPECT_NEAR(other.turnaround_weight[v], usual.turnaround_weight[v],
+                  1e-9 * usual.turnaround_weight[v]);
+    }
+  }
+}
+
 TEST(Budget, NoTrafficMeansNoNumbersThatAreNone) {
   Program program;
   program.tasks = {{}};

@@ -84,7 +84,7 @@ class RingPlant {
  private:
   struct State {
     uint32_t trigger = 0;
-    uint64_t age_limit_ns = 0;
+    uint64_t age_limit_ns = exec::kStrandingAge;
     std::deque<double> held;  // entry times
     std::vector<double> delays;
     exec::ModulePeriod period;
@@ -127,7 +127,8 @@ class RingPlant {
       double due_ns = now_ns_;
       for (uint32_t i = 0; i < state_.size(); ++i) {
         if (state_[i].held.empty()) continue;
-        const double at_ns = state_[i].held.front() + limit_ns(i);
+        const double at_ns =
+            state_[i].held.front() + static_cast<double>(limit_in_force_ns(state_[i]));
         if (at_ns > due_ns) continue;
         due_ns = at_ns;
         due = i;
@@ -138,8 +139,8 @@ class RingPlant {
     }
   }
 
-  [[nodiscard]] double limit_ns(uint32_t i) const {
-    return state_[i].age_limit_ns == 0 ? 1e9 : static_cast<double>(state_[i].age_limit_ns);
+  [[nodiscard]] static uint64_t limit_in_force_ns(const State& state) {
+    return state.age_limit_ns == exec::kStrandingAge ? 1'000'000'000 : state.age_limit_ns;
   }
 
   void take_arrivals() {
@@ -236,7 +237,7 @@ class RingPlant {
       leaf = state.period;
       leaf.cost = {leaves_[i].cost_per_batch_ns, leaves_[i].cost_per_pkt_ns};
       leaf.trigger_pkts = state.trigger;
-      leaf.age_limit_ns = state.age_limit_ns;
+      leaf.age_limit_ns = limit_in_force_ns(state);
       leaf.held_pkts = static_cast<uint32_t>(state.held.size());
       out.modules[3 + 2 * i].pkts = leaf.pkts;
       out.modules[3 + 2 * i].batches = leaf.batches;

@@ -224,7 +224,7 @@ double Optimal::queued_rings() {
 
 void Optimal::limit_ages() {
   Program& program = view_.program();
-  reserve(at_);
+  set_bounds();
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     // A flow whose SLO cannot be kept now bounds no limit.
     is_unbounded_[f] = is_unbounded_[f] || found_.solution.is_infeasible[f];
@@ -242,10 +242,8 @@ void Optimal::limit_ages() {
   }
   as_real_.assign(chosen_.begin(), chosen_.end());
   evaluate(program, as_real_, trial_);
-  std::vector<ProgramTask> tasks = program.tasks;
-  for (ProgramTask& task : program.tasks) task.is_saturated = joint_.offered_pkts_per_ns <= 0;
-  age_limits(view_, trial_, bounds_ns_, is_unbounded_, chosen_, limits_ns_);
-  program.tasks.swap(tasks);
+  const bool is_saturated = joint_.offered_pkts_per_ns <= 0;
+  age_limits(view_, trial_, bounds_ns_, is_unbounded_, chosen_, is_saturated, limits_ns_);
   if (load_.window_pkts() == 0) return;
   // In a closed loop held packets arrive together: an age limit is only for packets that never
   // come.
@@ -258,6 +256,11 @@ void Optimal::limit_ages() {
 }
 
 void Optimal::change(const Snapshot& snapshot, Decision& decision) {
+  // A period tells the limit that stands for kStrandingAge.
+  const auto in_force_ns = [&](uint64_t limit_ns) {
+    return static_cast<double>(limit_ns == exec::kStrandingAge ? settings_.stranding_limit_ns
+                                                               : limit_ns);
+  };
   for (uint32_t h = 0; h < chosen_.size(); ++h) {
     const uint32_t m = view_.segments()[h].head;
     const exec::ModulePeriod& period = snapshot.modules[m];
@@ -265,11 +268,10 @@ void Optimal::change(const Snapshot& snapshot, Decision& decision) {
     const uint32_t now = chosen_[h];
     // A bypassed buffer holds nothing: its limit is set when it holds again.
     if (now == 0) limits_ns_[h] = exec::kStrandingAge;
-    const auto limit = static_cast<double>(limits_ns_[h]);
-    const auto old_limit = static_cast<double>(period.age_limit_ns);
-    const bool moves_limit = limit < old_limit * (1 - kLimitLower) ||
-                             limit > old_limit * (1 + kLimitHigher) ||
-                             (limit > 0) != (old_limit > 0);
+    const double limit_ns = in_force_ns(limits_ns_[h]);
+    const double old_ns = in_force_ns(period.age_limit_ns);
+    const bool moves_limit =
+        limit_ns < old_ns * (1 - kLimitLower) || limit_ns > old_ns * (1 + kLimitHigher);
     if (now == old && (now == 0 || !moves_limit)) continue;
     const char* reason = "age";
     if (now != old) {

@@ -93,10 +93,10 @@ class Optimal final : public Controller {
   [[nodiscard]] bool is_settled_by_full_outer();
   void solve_with(Search& search, double rate_pkts_per_ns);
   void set_budgets(double rate_pkts_per_ns);
+  void set_bounds();
   void reserve(const Evaluation& at);
   void close_loop();
   [[nodiscard]] double cost_of(const Evaluation& at) const;
-  [[nodiscard]] double full_rate();
   [[nodiscard]] double best_rate();
   [[nodiscard]] bool carries(const Evaluation& at) const;
   [[nodiscard]] double may_take_ns(uint32_t flow) const;

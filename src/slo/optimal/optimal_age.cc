@@ -26,11 +26,12 @@ struct RunTime {
 };
 
 double run_allowance_ns(const ProgramView& view, const Evaluation& at, uint32_t task,
-                        const std::vector<uint32_t>& triggers_pkts, const RunTime& run) {
+                        const std::vector<uint32_t>& triggers_pkts, bool is_saturated,
+                        const RunTime& run) {
   const Program& program = view.program();
   // At saturation few batches leave by age, and only one packet of each is late. The target allows
   // a share of late packets, so for usual targets a mean run is enough.
-  const double sigmas = program.tasks[task].is_saturated ? view.age_sigmas() : kSigmasAt99;
+  const double sigmas = is_saturated ? view.age_sigmas() : kSigmasAt99;
   const double run_ns = run.long_ns(sigmas);
   double together_ns = 0;
   double heaviest_ns = 0;
@@ -50,14 +51,14 @@ double run_allowance_ns(const ProgramView& view, const Evaluation& at, uint32_t 
 
 // By task.
 std::vector<RunTime> run_times(const ProgramView& view, const Evaluation& at,
-                               const std::vector<uint32_t>& triggers_pkts) {
+                               const std::vector<uint32_t>& triggers_pkts, bool is_saturated) {
   const Program& program = view.program();
   std::vector<RunTime> runs(program.tasks.size());
   for (uint32_t t = 0; t < runs.size(); ++t) {
     const ProgramTask& law = program.tasks[t];
     runs[t].mean_ns = law.run_pkts * at.task_pkt_ns[t] + law.beside_run_ns;
     runs[t].spread_ns = run_spread_ns(program, at, t);
-    runs[t].allowance_ns = run_allowance_ns(view, at, t, triggers_pkts, runs[t]);
+    runs[t].allowance_ns = run_allowance_ns(view, at, t, triggers_pkts, is_saturated, runs[t]);
   }
   return runs;
 }
@@ -68,7 +69,7 @@ void reserve_for_ages(ProgramView& view, const Evaluation& at, const std::vector
                       const std::vector<bool>& is_unbounded,
                       const std::vector<uint32_t>& triggers_pkts) {
   Program& program = view.program();
-  const std::vector<RunTime> runs = run_times(view, at, triggers_pkts);
+  const std::vector<RunTime> runs = run_times(view, at, triggers_pkts, true);
   for (size_t f = 0; f < program.flows.size(); ++f) {
     ProgramFlow& flow = program.flows[f];
     flow.holding_ns = 0;
@@ -92,7 +93,7 @@ namespace {
 // Limits of one flow: the time needed behind each of its modules, up to the egress, is reserved.
 // Other tasks on its path are reserved whole, because a limit counts from entry into its own task.
 void limit_flow(const ProgramView& view, const Evaluation& at, const ProgramFlow& flow,
-                double bound_ns, const std::vector<uint32_t>& triggers_pkts,
+                double bound_ns, const std::vector<uint32_t>& triggers_pkts, bool is_saturated,
                 const std::vector<RunTime>& runs, std::vector<double>& limits) {
   const Program& program = view.program();
   for (uint32_t t = flow.tasks_begin; t < flow.tasks_end; ++t) {
@@ -131,7 +132,7 @@ void limit_flow(const ProgramView& view, const Evaluation& at, const ProgramFlow
       if (law.queue_ns > 0) {
         limits[v] = std::min(limits[v], latest_ns + law.queue_ns);
       } else {
-        limits[v] = std::min({limits[v], law.is_saturated ? last_ns : left_ns, latest_ns});
+        limits[v] = std::min({limits[v], is_saturated ? last_ns : left_ns, latest_ns});
       }
       left_ns += at.service_ns[v];
       last_ns += at.service_ns[v];
@@ -143,14 +144,14 @@ void limit_flow(const ProgramView& view, const Evaluation& at, const ProgramFlow
 }  // namespace
 
 void age_limits(const ProgramView& view, const Evaluation& at, const std::vector<double>& bound_ns,
-                const std::vector<bool>& is_left_out, const std::vector<uint32_t>& triggers_pkts,
-                std::vector<uint64_t>& limits_ns) {
+                const std::vector<bool>& is_unbounded, const std::vector<uint32_t>& triggers_pkts,
+                bool is_saturated, std::vector<uint64_t>& limits_ns) {
   const Program& program = view.program();
-  const std::vector<RunTime> runs = run_times(view, at, triggers_pkts);
+  const std::vector<RunTime> runs = run_times(view, at, triggers_pkts, is_saturated);
   std::vector<double> limits(program.modules.size(), kNoBudgetNs);
   for (size_t f = 0; f < program.flows.size(); ++f) {
-    if (bound_ns[f] == 0 || is_left_out[f]) continue;
-    limit_flow(view, at, program.flows[f], bound_ns[f], triggers_pkts, runs, limits);
+    if (bound_ns[f] == 0 || is_unbounded[f]) continue;
+    limit_flow(view, at, program.flows[f], bound_ns[f], triggers_pkts, is_saturated, runs, limits);
   }
   limits_ns.resize(limits.size());
   for (size_t v = 0; v < limits.size(); ++v) {

@@ -38,6 +38,7 @@ bool Optimal::is_held_up(const Snapshot& snapshot, uint32_t f) const {
   const Program& program = view_.program();
   const ProgramFlow& row = program.flows[f];
   const exec::FlowPeriod& period = snapshot.flows[f];
+  if (period.slo_ns == 0 || period.pkts == 0) return false;
   double caught_pkts = 0;
   for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
     const exec::TaskPeriod& task = snapshot.tasks[program.flow_tasks[i]];
@@ -155,7 +156,7 @@ void Optimal::observe(const Snapshot& snapshot) {
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     const Flow& flow = flows_[f];
     is_other |= flow.delay.has_other_slo();
-    is_excused |= flow.is_excused;
+    is_excused |= flow.is_excused && flow.delay.slo_ns() > 0;
     is_broken |= exec::is_slo_broken(snapshot.flows[f], settings_.percentile);
     if (!flow.delay.is_late()) continue;
     seen.is_chance &= !exceeds_chance(snapshot.flows[f], settings_.percentile);

@@ -64,9 +64,8 @@ void Optimal::set_budgets(double rate_pkts_per_ns) {
   }
 }
 
-// Reserves the time that age limits take of each flow's budget, so that triggers are reached before
-// limits.
-void Optimal::reserve(const Evaluation& at) {
+// How old packets may get in the task.
+void Optimal::set_bounds() {
   const auto extra_ns = static_cast<double>(settings_.turnaround_extra_ns);
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     const Flow& flow = flows_[f];
@@ -74,6 +73,12 @@ void Optimal::reserve(const Evaluation& at) {
     bounds_ns_[f] = slo_ns > 0 ? std::max(1.0, slo_ns - extra_ns - view_.egress_most_ns(f)) : 0;
     is_unbounded_[f] = flow.is_waiting;
   }
+}
+
+// Reserves the time that age limits take of each flow's budget, so that triggers are reached before
+// limits.
+void Optimal::reserve(const Evaluation& at) {
+  set_bounds();
   reserve_for_ages(view_, at, bounds_ns_, is_unbounded_, chosen_);
 }
 
@@ -97,14 +102,6 @@ void Optimal::close_loop() {
     const uint32_t most_pkts = may_hold[v] ? load_.window_pkts() : 0;
     program.modules[v].max_pkts = std::min(program.modules[v].max_pkts, most_pkts);
   }
-}
-
-// The highest rate that any triggers achieve.
-double Optimal::full_rate() {
-  as_real_.clear();
-  for (const ProgramModule& module : view_.program().modules) as_real_.push_back(module.max_pkts);
-  evaluate(view_.program(), as_real_, trial_);
-  return 1 / std::max(1e-9, bottleneck_ns(joint_, trial_));
 }
 
 // The highest rate for the batches that arrive now, whatever is late: full batches where they pay.
@@ -163,6 +160,9 @@ double Optimal::cost_of(const Evaluation& at) const {
 void Optimal::restore(JointSolution found, std::vector<uint32_t> chosen) {
   found_ = std::move(found);
   set_rate(joint_, found_.rate_pkts_per_ns, view_.program());
+  for (size_t t = 0; t < found_.weights.size(); ++t) {
+    view_.program().tasks[t].weight = found_.weights[t];
+  }
   take(std::move(chosen));
   set_budgets(found_.rate_pkts_per_ns);
   reserve(at_);
@@ -222,7 +222,7 @@ void Optimal::plan(uint32_t credit_batches) {
   const double offered = joint_.offered_pkts_per_ns;
   wait_for_runs(offered > 0);
   rings_.set_credit(credit_batches);
-  const double rate = offered > 0 ? offered : full_rate();
+  const double rate = offered > 0 ? offered : best_rate();
   solve_with(all_, rate);
   if (view_.has_nested()) plan_nested(rate);
 }
@@ -249,7 +249,7 @@ void Optimal::carry() {
   joint_.offered_pkts_per_ns = offered;
   if (offered > 0 && load_.drain_pkts_per_ns() > 0) {
     joint_.offered_pkts_per_ns =
-        std::min(offered + load_.drain_pkts_per_ns(), std::max(offered, kDrainLoad * full_rate()));
+        std::min(offered + load_.drain_pkts_per_ns(), std::max(offered, kDrainLoad * best_rate()));
   }
   plan_stretched(0);
   if (carries(at_)) return give_up_margins();
@@ -259,7 +259,7 @@ void Optimal::carry() {
     found_.solution.is_infeasible.assign(flows_.size(), false);
     return restore(found_, {view_.current().begin(), view_.current().end()});
   }
-  if (joint_.offered_pkts_per_ns <= full_rate()) {
+  if (joint_.offered_pkts_per_ns <= best_rate()) {
     for (const double stretch : kStretches) {
       plan_stretched(stretch);
       if (carries(at_)) return;

@@ -63,6 +63,17 @@ std::vector<RingPlantLeaf> robots() {
   return leaves;
 }
 
+// Periods tell the limit that is in force where a controller has set none.
+TEST(Optimal, SaysNothingMoreOnceItHasSettled) {
+  RingPlant plant(std::vector<RingPlantLeaf>(4, {400, 30, 1, 0}), 0, 1);
+  const auto optimal = make_controller("optimal", plant.model, {});
+  const Trace before = control(plant, *optimal, 20);
+  ASSERT_GT(sum_of_triggers(before.last), 100) << "full batches, as there are no SLOs";
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(control(plant, *optimal, 1).decision.changes.empty()) << i;
+  }
+}
+
 // With all buffers bypassed the tight flow waits 100 us and more; with full batches elsewhere, a
 // fifth of that.
 TEST(Optimal, FindsTriggersThatMakeAnInfeasibleStateFeasible) {

@@ -43,7 +43,7 @@ double Optimal::pps_per_us(uint32_t f, double feedback, double busiest_ns) const
   const double price = found_.solution.prices[f];
   if (price <= 0 || busiest_ns <= 0) return 0;
   const double load = std::max(1e-9, at_.load);
-  const double gain = price / load / std::max(0.05, 1 - feedback / load);
+  const double gain = price / load / std::max(0.05, 1 - feedback);
   return gain / busiest_ns * 1e9 * 1e3 / flows_[f].delay.ratio();
 }
 

@@ -77,7 +77,11 @@ JointSolution solve_joint(const Joint& joint, double first_rate_pkts_per_ns, Pro
     set_rate(joint, rate, program);
     best.solution = solver.solve(program);
     best.rate_pkts_per_ns = 1 / std::max(1e-9, bottleneck_ns(joint, best.solution.model));
-    best.is_saturated = true;
+    // Loads, and prices with them, were those of the first rate.
+    for (double& price : best.solution.prices) price *= best.rate_pkts_per_ns / rate;
+    best.solution.model.load *= best.rate_pkts_per_ns / rate;
+    set_rate(joint, best.rate_pkts_per_ns, program);
+    best.weights.assign(program.tasks.size(), 1);
     return best;
   }
   for (uint32_t round = 0; round < kMaxRates; ++round) {
@@ -96,9 +100,7 @@ JointSolution solve_joint(const Joint& joint, double first_rate_pkts_per_ns, Pro
       best.solution.triggers_pkts = found.triggers_pkts;
       best.solution.prices = found.prices;
       best.solution.is_infeasible = found.is_infeasible;
-      best.solution.relaxations = found.relaxations;
       best.rate_pkts_per_ns = next;
-      best.is_saturated = is_saturated;
       best_short = n_short;
       has_best = true;
     }
@@ -111,6 +113,7 @@ JointSolution solve_joint(const Joint& joint, double first_rate_pkts_per_ns, Pro
     for (ProgramTask& task : program.tasks) task.weight = 1;
   }
   set_rate(joint, best.rate_pkts_per_ns, program);
+  for (const ProgramTask& task : program.tasks) best.weights.push_back(task.weight);
   std::vector<double> triggers(best.solution.triggers_pkts.begin(),
                                best.solution.triggers_pkts.end());
   evaluate(program, triggers, best.solution.model);

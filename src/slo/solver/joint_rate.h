@@ -33,7 +33,7 @@ void set_rate(const Joint& joint, double rate_pkts_per_ns, Program& program);
 struct JointSolution {
   Solution solution;
   double rate_pkts_per_ns = 0;
-  bool is_saturated = false;
+  std::vector<double> weights;  // by task: ProgramTask::weight
 };
 JointSolution solve_joint(const Joint& joint, double first_rate_pkts_per_ns, Program& program,
                           Solver& solver);

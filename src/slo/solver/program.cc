@@ -333,13 +333,14 @@ void Solver::exclude_short(const Program& program) {
   }
 }
 
-double Solver::excess_ns(const Program& program) const {
-  double excess = 0;
+// The sum by which flows miss their budgets.
+double Solver::excess_of(const Program& program, const Evaluation& at) {
+  double excess_ns = 0;
   for (size_t f = 0; f < program.flows.size(); ++f) {
-    const double most_ns = program.flows[f].budget_ns * (1 + kBudgetSlack);
-    excess += std::max(0.0, solution_.model.delay_ns[f] - most_ns);
+    const double budget_ns = program.flows[f].budget_ns;
+    if (at.delay_ns[f] > budget_ns * (1 + kBudgetSlack)) excess_ns += at.delay_ns[f] - budget_ns;
   }
-  return excess;
+  return excess_ns;
 }
 
 // Relaxed problem, then integers, twice: a buffer that does not pay as an integer gives its budget
@@ -383,8 +384,9 @@ void Solver::finish(const Program& program) {
 // No triggers keep some flows within their budgets: either the buffers on their paths are bypassed,
 // or these flows are served as if without a budget, whichever misses by less.
 void Solver::settle_infeasible(const Program& program) {
-  const double free_excess_ns = excess_ns(program);
+  const double free_excess_ns = excess_of(program, solution_.model);
   const std::vector<double> free_triggers = triggers_;
+  const std::vector<double> free_prices = price_;
   const std::vector<uint8_t> was_out = is_out_;
   for (size_t f = 0; f < program.flows.size(); ++f) {
     if (is_out_[f] == 0) continue;
@@ -394,10 +396,11 @@ void Solver::settle_infeasible(const Program& program) {
   }
   has_point_ = false;
   solve_round(program);
-  const bool is_better = excess_ns(program) < free_excess_ns;
+  const bool is_better = excess_of(program, solution_.model) < free_excess_ns;
   std::ranges::fill(is_pinned_, uint8_t{0});
   if (!is_better) {
     triggers_ = free_triggers;
+    price_ = free_prices;
     is_out_ = was_out;
     finish(program);
   }
@@ -409,8 +412,9 @@ void Solver::hold_nothing_if_in_time(const Program& program) {
   const std::vector<double> triggers = triggers_;
   std::ranges::fill(triggers_, 0.0);
   finish(program);
-  if (excess_ns(program) == 0) {
+  if (excess_of(program, solution_.model) == 0) {
     std::ranges::fill(is_out_, uint8_t{0});
+    std::ranges::fill(price_, 0.0);
     return;
   }
   triggers_ = triggers;

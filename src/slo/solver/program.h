@@ -44,7 +44,6 @@ class Solver {
   // Sets which flows cross which modules. Call it before the first solve and whenever that changes.
   void prepare(const Program& program);
   const Solution& solve(const Program& program);
-  [[nodiscard]] const Solution& solution() const { return solution_; }
   // Solves only the relaxed problem, from the largest triggers, until no trigger moves by more than
   // `settled` (relative): for comparison with other solvers. Allocates; the next solve starts cold.
   Relaxation relaxed(const Program& program, double settled);
@@ -76,7 +75,7 @@ class Solver {
   bool bypass_dearest(const Program& program, uint32_t flow);
   bool update_emphasis(const Program& program);
   void exclude_short(const Program& program);
-  [[nodiscard]] double excess_ns(const Program& program) const;
+  [[nodiscard]] static double excess_of(const Program& program, const Evaluation& at);
   void settle_infeasible(const Program& program);
   void hold_nothing_if_in_time(const Program& program);
   void solve_round(const Program& program);
@@ -107,7 +106,7 @@ class Solver {
   void see_set(Set& set, uint32_t number);
   bool set_curvature();
   bool solve_by_sets();
-  bool newton(const Group& group);
+  void newton(const Group& group);
 
   // program_integer.cc
   void round_down(const Program& program);

@@ -29,8 +29,7 @@ bool Solver::bypass_unpaid(const Program& program) {
   for (size_t v = 0; v < size_.size(); ++v) {
     const ProgramModule& module = program.modules[v];
     if (is_free_[v] == 0) continue;
-    const double batch = triggers_[v] > 0 ? triggers_[v] : module.arriving_pkts;
-    if (triggers_[v] > 0 && gain_of_holding_ns(program, module, batch) > 0) continue;
+    if (triggers_[v] > 0 && gain_of_holding_ns(program, module, triggers_[v]) > 0) continue;
     any |= size_[v] > module.arriving_pkts ||
            (module.sure_pkts > 0 && module.arriving_pkts > module.sure_pkts);
     is_free_[v] = 0;
@@ -250,7 +249,13 @@ void Solver::take_room(const Program& program, uint32_t v, const Raise& raise) {
   const uint32_t task = module.task;
   if (raise.turnaround_ns > 0) {
     task_room_ns_[task] -= raise.turnaround_ns;
-    for (double& room_ns : room_ns_) room_ns -= raise.turnaround_ns;
+    for (size_t f = 0; f < program.flows.size(); ++f) {
+      const ProgramFlow& flow = program.flows[f];
+      const auto begin = program.flow_tasks.begin();
+      const bool passes = std::find(begin + flow.tasks_begin, begin + flow.tasks_end, task) !=
+                          begin + flow.tasks_end;
+      if (passes) room_ns_[f] -= raise.turnaround_ns;
+    }
     for (uint32_t w = 0; w < triggers_.size(); ++w) raises_[w] = raise_of(program, w);
     return;
   }

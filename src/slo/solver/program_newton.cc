@@ -148,15 +148,15 @@ bool Solver::solve_by_sets() {
   return true;
 }
 
-// One projected Newton step on the prices above zero; false when the dual did not grow.
-bool Solver::newton(const Group& group) {
+// One projected Newton step on the prices above zero, if the dual grows by it.
+void Solver::newton(const Group& group) {
   active_.clear();
   for (uint32_t i = group.begin; i < group.end; ++i) {
     if (price_[group_flows_[i]] > 0 && is_short_[group_flows_[i]] == 0)
       active_.push_back(group_flows_[i]);
   }
   const size_t n = active_.size();
-  if (n < 2 || !set_curvature() || !solve_by_sets()) return false;
+  if (n < 2 || !set_curvature() || !solve_by_sets()) return;
   const double before = dual_value(group);
   for (uint32_t halving = 0; halving < kMaxHalvings; ++halving) {
     for (size_t r = 0; r < n; ++r) {
@@ -164,13 +164,12 @@ bool Solver::newton(const Group& group) {
       own_entry_[r] = std::max(-old, step_[r]);  // from here on free: remembers how to step back
       add_price(active_[r], own_entry_[r]);
     }
-    if (dual_value(group) > before) return true;
+    if (dual_value(group) > before) return;
     for (size_t r = 0; r < n; ++r) {
       add_price(active_[r], -own_entry_[r]);
       step_[r] /= 2;
     }
   }
-  return false;
 }
 
 }  // namespace batchplane::slo

@@ -23,11 +23,7 @@ constexpr double kSteps[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 256};
 // Compares by the sum by which flows miss their budgets, those given up too, then by load.
 bool Solver::improves(const Program& program, Score& best) {
   evaluate_triggers(program);
-  double excess_ns = 0;
-  for (size_t f = 0; f < program.flows.size(); ++f) {
-    const double over_ns = trial_.delay_ns[f] - program.flows[f].budget_ns;
-    if (over_ns > 1e-9 * program.flows[f].budget_ns) excess_ns += over_ns;
-  }
+  const double excess_ns = excess_of(program, trial_);
   const double least = 1 - kMinGain;
   const bool is_better = excess_ns < best.excess_ns * least ||
                          (excess_ns <= best.excess_ns && trial_.load < best.load * least);
@@ -81,9 +77,7 @@ bool Solver::moves_one(const Program& program, Score& best) {
       const double up = std::min<double>(std::floor(size) + step, module.max_pkts);
       const double down = is_holding(module, size - step) ? size - step : 0;
       for (const double move : {up, down}) {
-        if (move == old || (move == 0 && old == 0) || !(move == 0 || is_holding(module, move))) {
-          continue;
-        }
+        if (move == old || !(move == 0 || is_holding(module, move))) continue;
         triggers_[v] = move;
         if (improves(program, best)) return true;
         if (active_.size() > kMaxPolished) {

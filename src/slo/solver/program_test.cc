@@ -251,8 +251,9 @@ TEST(Program, WithoutTrafficOrFlowsEverythingIsBypassed) {
   add_flow(program, -5, {0, 1});
   Solver solver;
   solver.prepare(program);
-  EXPECT_EQ(solver.solve(program).triggers_pkts, (std::vector<uint32_t>{0, 0}));
-  EXPECT_TRUE(solver.solution().is_infeasible[0]);
+  const Solution& without_traffic = solver.solve(program);
+  EXPECT_EQ(without_traffic.triggers_pkts, (std::vector<uint32_t>{0, 0}));
+  EXPECT_TRUE(without_traffic.is_infeasible[0]);
   Program nothing;
   solver.prepare(nothing);
   EXPECT_TRUE(solver.solve(nothing).triggers_pkts.empty());
