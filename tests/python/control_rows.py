@@ -10,7 +10,8 @@ SLO: list[dict[str, Any]] = [
         "flow": "voice", "slo_ns": 80_000, "percentile": 0.95, "pkts": 200_000, "late_pkts": 500,
         "late_ratio": 0.0025, "delay_ns": 61_000, "headroom_ns": 19_000.0, "p50_ns": 30_000,
         "p99_ns": 75_000, "delay_max_ns": 95_000, "periods": 200, "violated_periods": 3,
-        "stalled_periods": 2, "excess_ratio": 0.04, "state": "met", "hint": "",
+        "stalled_periods": 2, "excess_ratio": 0.04, "state": "met", "state_since": "met",
+        "hint": "",
         "last": {"pkts": 1000, "late_pkts": 0, "p50_ns": 28_000, "p99_ns": 66_000,
                  "delay_max_ns": 67_000},
     },
@@ -19,13 +20,14 @@ SLO: list[dict[str, Any]] = [
         "late_ratio": 1.0, "delay_ns": 9_000, "headroom_ns": -4_000.0, "p50_ns": 7_000,
         "p99_ns": 9_000, "delay_max_ns": 9_000, "periods": 200, "violated_periods": 200,
         "stalled_periods": 0, "excess_ratio": 0.8, "state": "inherent",
+        "state_since": "violating",
         "hint": "its modules alone take 6.0 us for one packet",
     },
     {
         "flow": "bulk", "slo_ns": 0, "percentile": 0.95, "pkts": 9_000_000, "late_pkts": 0,
         "late_ratio": 0.0, "delay_ns": None, "headroom_ns": None, "p50_ns": None, "p99_ns": None,
         "delay_max_ns": 400_000, "periods": 200, "violated_periods": 0, "stalled_periods": 0,
-        "excess_ratio": None, "state": "no_slo", "hint": "",
+        "excess_ratio": None, "state": "no_slo", "state_since": "no_slo", "hint": "",
     },
 ]  # fmt: skip
 

@@ -21,8 +21,8 @@ def signed_duration(ns: float | None) -> str:
     return f"-{short_duration(-ns)}" if ns is not None and ns < 0 else short_duration(ns)
 
 
-def _state(row: dict[str, Any]) -> Text:
-    state = str(row["state"])
+def _state(row: dict[str, Any], key: str = "state") -> Text:
+    state = str(row[key])
     return Text(state.replace("_", " "), _STATE_STYLES.get(state, ""))
 
 
@@ -38,7 +38,7 @@ def render_slo(rows: list[dict[str, Any]]) -> RenderableType:
     """`show slo`: a row for each flow."""
     table = plain_table(
         "<flow", "SLO", "now", "headroom", "last p50", "p99", "worst", "all p50", "p99", "worst",
-        "packets", "late", "violated periods", "<state",
+        "packets", "late", "violated periods", "<since", "<now",
     )  # fmt: skip
     hints: list[RenderableType] = []
     for row in rows:
@@ -57,6 +57,7 @@ def render_slo(rows: list[dict[str, Any]]) -> RenderableType:
             if late is None or not row["slo_ns"]
             else f"{short_count(row['late_pkts'])} ({late:.2%})",
             _of_periods(row) if row["slo_ns"] else "-",
+            _state(row, "state_since"),
             _state(row),
         )
         if row.get("hint"):
@@ -71,8 +72,8 @@ def render_slo(rows: list[dict[str, Any]]) -> RenderableType:
         since = "the controller or the SLO was set" if is_controlled else "the start"
         told = [
             Text(
-                f"now: {which} of the last period; headroom: SLO minus now; last: last period; "
-                f"all, packets, late: since {since}; held up: by the machine",
+                f"now: {which} of the last period, and whether it kept the SLO; headroom: SLO minus now; last: last "
+                f"period; all, packets, late, since: since {since}; held up: by the machine",
                 "dim",
             )
         ]
@@ -322,7 +323,7 @@ def slo_lines(report: dict[str, Any]) -> list[RenderableType]:
         late = row.get("late_ratio") or 0.0
         text = Text.assemble(
             f"{row['flow']}: SLO {short_duration(row['slo_ns'])} ",
-            _state(row),
+            _state(row, "state_since"),
             f", {late:.2%} of {short_count(row['pkts'])} packets late, "
             f"{row['violated_periods']} of {row['periods']} periods violated",
         )

@@ -60,6 +60,7 @@ void CountedDelays::add(const exec::FlowPeriod& period) {
   ++periods;
   pkts += period.pkts;
   late_pkts += period.late_pkts;
+  delay_sum_ns += period.delay_sum_ns;
   delay_max_ns = std::max(delay_max_ns, period.delay_max_ns);
   for (uint32_t b = 0; b < exec::SloBuckets::kCount; ++b) slo_buckets[b] += period.slo_buckets[b];
 }

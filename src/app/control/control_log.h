@@ -33,6 +33,7 @@ struct CountedDelays {
   uint64_t periods = 0;
   uint64_t pkts = 0;
   uint64_t late_pkts = 0;
+  uint64_t delay_sum_ns = 0;
   uint64_t delay_max_ns = 0;
   uint64_t slo_buckets[exec::SloBuckets::kCount] = {};
 

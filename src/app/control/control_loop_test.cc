@@ -121,6 +121,7 @@ TEST(ControlLoop, PeriodsWithTooManyLatePacketsAreCounted) {
   rig.periods(9);
   const Value row = rig.slo(0);
   EXPECT_EQ(row["state"].as_string(), "violating") << to_json(row);
+  EXPECT_EQ(row["state_since"].as_string(), "violating");
   EXPECT_EQ(row["violated_periods"].as_int(), 9);
   EXPECT_NEAR(row["late_ratio"].as_double(), 0.45, 0.01);
   EXPECT_LT(row["headroom_ns"].as_double(), 0);
@@ -136,6 +137,7 @@ TEST(ControlLoop, PeriodsWithTooManyLatePacketsAreCounted) {
   rig.control.slo_changed("f0");
   rig.periods(3);
   EXPECT_EQ(rig.slo(0)["state"].as_string(), "met");
+  EXPECT_EQ(rig.slo(0)["state_since"].as_string(), "met");
   EXPECT_EQ(rig.slo(0)["periods"].as_int(), 2) << "that of the change belongs to neither promise";
 }
 

@@ -30,8 +30,8 @@ Value ratio(uint64_t part, uint64_t whole) {
   return whole == 0 ? Value() : Value(static_cast<double>(part) / static_cast<double>(whole));
 }
 
-const char* state_of(uint64_t slo_ns, const exec::FlowPeriod& flow, double percentile) {
-  if (slo_ns == 0) return "no_slo";
+const char* state_of(const exec::FlowPeriod& flow, double percentile) {
+  if (flow.slo_ns == 0) return "no_slo";
   return exec::is_slo_broken(flow, percentile) ? "violating" : "met";
 }
 
@@ -108,7 +108,12 @@ Value ControlLoop::show_slo(const Value& flows) const {
           f < decision_.flows.size() ? decision_.flows[f] : exec::FlowVerdict{};
       const bool is_judged = f < decision_.flows.size();
       row["state"] = is_judged ? exec::kFlowStateNames[static_cast<size_t>(verdict.state)]
-                               : state_of(slo_ns, record.last, settings_.percentile);
+                               : state_of(record.last, settings_.percentile);
+      const exec::FlowPeriod all{.slo_ns = slo_ns,
+                                 .pkts = record.all.pkts,
+                                 .late_pkts = record.all.late_pkts,
+                                 .delay_sum_ns = record.all.delay_sum_ns};
+      row["state_since"] = state_of(all, settings_.percentile);
       row["hint"] = verdict.hint;
     } else {
       const auto count = [&](const char* key) {
@@ -125,7 +130,7 @@ Value ControlLoop::show_slo(const Value& flows) const {
                                  .pkts = count("pkts"),
                                  .late_pkts = count("late_pkts"),
                                  .delay_sum_ns = static_cast<uint64_t>(sum_ns)};
-      row["state"] = state_of(slo_ns, all, settings_.percentile);
+      row["state"] = row["state_since"] = state_of(all, settings_.percentile);
       row["hint"] = "";
       for (const char* key : {"periods", "violated_periods", "stalled_periods", "excess_ratio",
                               "delay_ns", "headroom_ns", "last", "counted", "undisturbed",

@@ -122,6 +122,15 @@ def test_profiles_are_of_the_pipeline_as_it_was_started(tmp_path: Path) -> None:
     assert as_started(socket, saved) is saved
 
 
+def test_the_verdict_since_the_start_is_apart_from_that_of_the_last_period() -> None:
+    row = {**SLO[0], "state": "met", "state_since": "violating", "late_ratio": 0.44}
+    cells = text_of(render_slo([row])).splitlines()[1].split()
+    assert cells[-2:] == ["violating", "met"]
+    report = {"control": CONTROL, "slo": [row]}
+    text = "\n".join(text_of(line) for line in slo_lines(report))
+    assert "violating, 44.00% of" in text
+
+
 def test_slos_are_shown() -> None:
     text = text_of(render_slo(SLO))
     assert "3 of 200 (2 held up)" in text
