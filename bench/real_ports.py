@@ -267,7 +267,8 @@ def show(row: Json) -> str:
         f"{row['case']:18} {short_duration(row['slo_ns']):>9} {row['controller']:10} "
         f"{short_rate(row['rate_pps']):>10} {short_duration(row['p95_ns']):>9} "
         f"{row['violated_ratio']:9.2%} {row['stalled_ratio']:8.1%} {row['moves_per_s']:6.1f} "
-        f"{row['beside_ratio']:6.1%} {predicted:>9} {row['ping_p95_us']:7.0f} us {row['answered_ratio']:8.1%}"
+        f"{row['beside_ratio']:6.1%} {predicted:>9} {row['ping_p95_us']:7.0f} us "
+        f"{row['answered_ratio']:8.1%}"
     )
 
 
@@ -285,7 +286,8 @@ def main() -> int:
         parser.error(reason)
     print(
         f"{'case':18} {'SLO':>9} {'controller':10} {'rate':>10} {'p95':>9} {'violated':>9} "
-        f"{'held up':>8} {'moved':>6} {'beside':>6} {'predicted':>9} {'ping p95':>10} {'answered':>8}"
+        f"{'held up':>8} {'moved':>6} {'beside':>6} {'predicted':>9} {'ping p95':>10} "
+        f"{'answered':>8}"
     )
     rows: list[Json] = []
     for case in cases:

@@ -31,13 +31,13 @@ void Tries::observe(const std::vector<double>& triggers_pkts, const Outcome& see
   last_pkts_ = pkts;
   is_broken_ = !seen.is_kept();
   const bool was_trying = std::exchange(is_trying_, false);
-  const bool is_kept = seen.slos != Outcome::Slos::kBroken;
+  const bool breaks_a_plan = seen.slos == Outcome::Slos::kBroken;
   const double before_ns = kept_.last().pkt_ns;
   is_in_vain_ =
-      was_trying && is_kept && before_ns > 0 && seen.pkt_ns > (kNoGain + noise_) * before_ns;
-  has_failed_ = is_in_vain_ || (was_trying && !is_kept);
+      was_trying && !breaks_a_plan && before_ns > 0 && seen.pkt_ns > (kNoGain + noise_) * before_ns;
+  has_failed_ = is_in_vain_ || (was_trying && breaks_a_plan);
   be_patient(was_trying);
-  if (is_kept && !has_failed_) {
+  if (!breaks_a_plan && !has_failed_) {
     if (rest_ns_ == 0) rest_ns_ = seen.pkt_ns;
     if (seen.pkt_ns < kFaster * rest_ns_) left_ = 0;
   }

@@ -29,9 +29,10 @@ class Tries {
   [[nodiscard]] bool is_in_vain() const { return is_in_vain_; }
   // Triggers that should come back; null: none.
   [[nodiscard]] const Kept::Point* way_back() const;
-  // Whatever the next triggers promise.
+  // Whether way_back() goes first, whatever the next triggers promise.
   [[nodiscard]] bool must_go_back() const { return kept_.is_rarely_kept(); }
-  // They do: they stay for a while, as long as they keep the SLOs, though the model has learnt otherwise.
+  // To be called when way_back() goes into force: these triggers stay for a while, as long as they keep the
+  // SLOs, though the model has learnt otherwise.
   void come_back() {
     is_back_ = true;
     rest_ns_ = 0;

@@ -67,14 +67,14 @@ struct ProgramModule {
 };
 
 struct ProgramTask {
-  // offered; if the task is saturated, measured and used only as a weight
+  // offered; if the task is saturated, the one last solved for, and only a weight
   double rate_pkts_per_ns = 0;
   double weight = 1;          // of its load in the objective
   bool is_saturated = false;  // the rate follows from the triggers
   double run_pkts = 1;        // n: packets of one run
   double other_run_ns = 0;    // time of a run outside all segments
   double beside_run_ns = 0;   // runs of other tasks on its worker: they add waiting but no load
-  double queue_ns = 0;        // extra time in age limits for a full input ring; 0: none
+  double queue_ns = 0;        // extra time in age limits for packets that queue; 0: none
   double runs_waited = 2;     // K: runs between arrival and the end of one's own
   double spread_scale = 1;    // measured over modelled spread of run times
   double bare_scale = 1;      // the same, of runs that hold nothing

@@ -54,11 +54,11 @@ bool Optimal::keeps_budget(const Evaluation& at, uint32_t f) const {
 
 // Whether the flow keeps its SLO under the triggers in force. A measured delay needs less margin
 // than a predicted one; one period of noise is no reason to move.
-bool Optimal::keeps_slo(uint32_t f) const {
+bool Optimal::keeps_slo(const Evaluation& in_force, uint32_t f) const {
   const Flow& flow = flows_[f];
   if (flow.delay.slo_ns() <= 0) return true;
   if (flow.is_excused || flow.delay.measured_ns() <= 0 || flow.delay.has_other_slo()) {
-    return keeps_budget(trial_, f);
+    return keeps_budget(in_force, f);
   }
   const double most_ns =
       stretch_ > 0 ? may_take_ns(f) : flow.delay.slo_ns() * (1 - margin_.at_rest());
@@ -74,9 +74,9 @@ bool Optimal::keep_budgets(const Evaluation& at) const {
   return true;
 }
 
-bool Optimal::keep_slos() const {
+bool Optimal::keep_slos(const Evaluation& in_force) const {
   for (uint32_t f = 0; f < flows_.size(); ++f) {
-    if (!keeps_slo(f)) return false;
+    if (!keeps_slo(in_force, f)) return false;
   }
   return true;
 }
@@ -98,7 +98,7 @@ void Optimal::mix(std::vector<double>& triggers_pkts) const {
   }
   std::vector<bool> moves(flows_.size(), false);  // by the first of the flows that are alike
   for (uint32_t f = 0; f < flows_.size(); ++f) {
-    if (!keeps_slo(f)) moves[alike_.flows()[f]] = true;
+    if (!keeps_slo(trial_, f)) moves[alike_.flows()[f]] = true;
   }
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     if (!moves[alike_.flows()[f]]) continue;
@@ -150,7 +150,7 @@ void Optimal::keep_what_fits() {
   evaluate_at(kept, trial_);
   const double now = cost_of(trial_);
   follow_gain(now / best);
-  const bool stays = carries(trial_) && (tries_.is_back() || keep_slos());
+  const bool stays = carries(trial_) && (tries_.is_back() || keep_slos(trial_));
   if (tries_.may_try() || !stays) {
     mix(kept);
     const bool is_mixed = kept != view_.current();

@@ -52,8 +52,26 @@ class Optimal final : public Controller {
     std::vector<uint32_t> chosen;  // triggers found last
   };
 
-  // optimal.cc: one function per phase.
+  // optimal.cc: a step, and what becomes of its plan.
   [[nodiscard]] bool is_lull(const Snapshot& snapshot);
+  void follow_gain(double gain);
+  [[nodiscard]] bool should_come_back(const Kept::Point& back) const;
+  void keep_what_fits();
+  void mix(std::vector<double>& triggers_pkts) const;
+  void take(std::vector<uint32_t> triggers_pkts);
+  [[nodiscard]] bool keeps_budget(const Evaluation& at, uint32_t flow) const;
+  [[nodiscard]] bool keep_budgets(const Evaluation& at) const;
+  [[nodiscard]] bool keeps_slo(const Evaluation& in_force, uint32_t flow) const;
+  [[nodiscard]] bool keep_slos(const Evaluation& in_force) const;
+  void evaluate_at(const std::vector<double>& triggers_pkts, Evaluation& out);
+  [[nodiscard]] bool looks_without() const;
+  void bypass_where_idle();
+  [[nodiscard]] double cut_load();
+  [[nodiscard]] double load_of(uint32_t task) const;
+  [[nodiscard]] double queued_rings();
+  void limit_ages();
+  void change(const Snapshot& snapshot, Decision& decision);
+  // optimal_learn.cc: what a period tells.
   void learn(const Snapshot& snapshot);
   [[nodiscard]] double modelled_now_ns(uint32_t flow) const;
   bool learn_place(const exec::FlowPeriod& period, uint32_t flow);
@@ -62,25 +80,7 @@ class Optimal final : public Controller {
   [[nodiscard]] FlowDelay::How how(const Snapshot& snapshot, uint32_t flow) const;
   [[nodiscard]] bool is_without_modules(uint32_t flow) const;
   [[nodiscard]] bool is_held_up(const Snapshot& snapshot, uint32_t flow) const;
-  void wait_in_rings(double rate_pkts_per_ns);
-  void wait_for_runs(bool is_all_carried);
   void observe(const Snapshot& snapshot);
-  void follow_gain(double gain);
-  [[nodiscard]] bool should_come_back(const Kept::Point& back) const;
-  void keep_what_fits();
-  void mix(std::vector<double>& triggers_pkts) const;
-  void take(std::vector<uint32_t> triggers_pkts);
-  [[nodiscard]] bool keeps_budget(const Evaluation& at, uint32_t flow) const;
-  [[nodiscard]] bool keep_budgets(const Evaluation& at) const;
-  [[nodiscard]] bool keeps_slo(uint32_t flow) const;
-  [[nodiscard]] bool keep_slos() const;
-  [[nodiscard]] bool looks_without() const;
-  void bypass_where_idle();
-  [[nodiscard]] double cut_load();
-  [[nodiscard]] double load_of(uint32_t task) const;
-  [[nodiscard]] double queued_rings();
-  void limit_ages();
-  void change(const Snapshot& snapshot, Decision& decision);
   // optimal_plan.cc: triggers and ring credits.
   void solve();
   void carry();
@@ -92,6 +92,8 @@ class Optimal final : public Controller {
   void plan_nested(double rate_pkts_per_ns);
   [[nodiscard]] bool is_settled_by_full_outer();
   void solve_with(Search& search, double rate_pkts_per_ns);
+  void wait_in_rings(double rate_pkts_per_ns);
+  void wait_for_runs(bool is_all_carried);
   void set_budgets(double rate_pkts_per_ns);
   void set_bounds();
   void reserve(const Evaluation& at);
@@ -101,7 +103,6 @@ class Optimal final : public Controller {
   [[nodiscard]] bool carries(const Evaluation& at) const;
   [[nodiscard]] double may_take_ns(uint32_t flow) const;
   [[nodiscard]] double lateness() const;
-  void evaluate_at(const std::vector<double>& triggers_pkts, Evaluation& out);
   // optimal_verdict.cc
   void judge(const Snapshot& snapshot, Decision& decision);
   void judge_flow(const exec::FlowPeriod& period, uint32_t flow, double feedback,
@@ -128,6 +129,7 @@ class Optimal final : public Controller {
   Margin margin_;
   Tries tries_;
   Joint joint_;
+  // Of the plan: its prices, and the flows left out. chosen_ may be other triggers, of keep_what_fits().
   JointSolution found_;
   Evaluation in_force_;  // the model at the period's triggers
   Evaluation at_;        // the model at the chosen triggers
@@ -138,7 +140,7 @@ class Optimal final : public Controller {
   // longest time in the task that age limits may allow, by flow; 0 = no limit
   std::vector<double> bounds_ns_;
   std::vector<bool> is_unbounded_;  // flows that set no age limits
-  std::vector<double> as_real_;
+  std::vector<double> as_real_;     // triggers, or batches cut by age, as evaluate() takes them
   // Factor on all SLOs, the smallest with which triggers carry the load; 0: the load is carried
   // with SLOs less their margins.
   double stretch_ = 0;

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // optimal_plan.cc - triggers and ring credits for the offered load: with every SLO kept or, if that
 // does not carry the load, with the SLOs stretched as little as possible.
+//
+// solve:       with the ring credit in force, or with another one.
+// carry:       with SLOs as they are, without margins, or stretched.
+// plan:        from the highest rate, or the one offered; first buffers alone, too (plan_nested).
+// solve_with:  triggers, rates and arrivals in turn.
 #include <algorithm>
 #include <cmath>
 #include <utility>

@@ -169,7 +169,7 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f, double feed
   judge_egress(period, verdict);
 }
 
-// Highest load and rate by the model, with batches as age limits cut them.
+// Load, and the highest rate, by the model, with batches as age limits cut them.
 void Optimal::predict(Decision& decision) {
   const Program& program = view_.program();
   as_real_.assign(chosen_.begin(), chosen_.end());

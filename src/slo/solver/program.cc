@@ -104,8 +104,8 @@ void Solver::choose_free(const Program& program) {
 }
 
 // By task, the worth of a budget's price in shorter fills: at saturation fills follow the time per
-// packet. All prices are in units of `1 / scale`, in which the busiest of these sums leaves the
-// load its weight (docs/model.md, "Solving").
+// packet. Prices are those of the problem with fills fixed, the true price times `price_unit_`, so that the
+// busiest task's load keeps the weight 1 (docs/model.md, "Solving").
 void Solver::set_feedback(const Program& program) {
   std::ranges::fill(feedback_, 0.0);
   std::ranges::fill(penalty_feedback_, 0.0);
