@@ -72,9 +72,9 @@ def render_slo(rows: list[dict[str, Any]]) -> RenderableType:
         since = "the controller or the SLO was set" if is_controlled else "the start"
         told = [
             Text(
-                f"now: {which} of the last period, and whether it kept the SLO; headroom: SLO minus "
-                f"now; last: last period; all, packets, late, since: since {since}; held up: by the "
-                "machine",
+                f"now: {which} of the last period, and whether it kept the SLO; headroom: SLO "
+                f"minus now; last: last period; all, packets, late, since: since {since}; held "
+                "up: by the machine",
                 "dim",
             )
         ]

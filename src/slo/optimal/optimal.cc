@@ -63,8 +63,8 @@ bool Optimal::keeps_slo(const Evaluation& in_force, uint32_t f) const {
   const double most_ns =
       stretch_ > 0 ? may_take_ns(f) : flow.delay.slo_ns() * (1 - margin_.at_rest());
   const double delay_ns = std::min(flow.delay.measured_ns(), flow.delay.usual_ns());
-  return found_.solution.is_infeasible[f] ||
-         (!flow.delay.is_late() && delay_ns + view_.egress_ns(f) <= most_ns);
+  const bool is_late = stretch_ <= 1 && flow.delay.is_late();
+  return found_.solution.is_infeasible[f] || (!is_late && delay_ns + view_.egress_ns(f) <= most_ns);
 }
 
 bool Optimal::keep_budgets(const Evaluation& at) const {
@@ -156,8 +156,7 @@ void Optimal::keep_what_fits() {
     const bool is_mixed = kept != view_.current();
     if (is_mixed) evaluate_at(kept, trial_);
     const bool gains = cost_of(trial_) - best > std::max(kKeepWithin, gain_noise_) * best;
-    const bool fits = carries(trial_) && (!is_mixed || keep_budgets(trial_));
-    if (gains || !fits) kept.assign(chosen_.begin(), chosen_.end());
+    if (gains || (is_mixed && !keep_budgets(trial_))) kept.assign(chosen_.begin(), chosen_.end());
   }
   take({kept.begin(), kept.end()});
   is_try_ = stays && cost_of(at_) < now && !tries_.has_failed();
