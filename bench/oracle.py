@@ -22,7 +22,9 @@ from types import ModuleType
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "python")]
 
+from case_rows import wanted_cases  # noqa: E402
 from oracle_cases import load, noise, random_trees, report, saturated, shared, stairs  # noqa: E402
+from oracle_cases.pipelines import CASES  # noqa: E402
 
 TABLES: dict[str, ModuleType] = {
     "saturated": saturated,
@@ -54,7 +56,11 @@ def options_from(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=0, help="random: seed of the first")
     parser.add_argument("--costs", help="costs of another machine, such as epyc (not for random)")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
-    return parser.parse_intermixed_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
+    table = TABLES[options.table]
+    known = () if table is random_trees else getattr(table, "PIPELINES", CASES)
+    options.cases = list(wanted_cases(parser, options.cases or (), known))
+    return options
 
 
 def main() -> int:

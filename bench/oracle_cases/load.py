@@ -33,7 +33,7 @@ ROOM = 1.05
 
 def points(options: argparse.Namespace) -> list[tuple[str, str]]:
     """Pipelines and arrivals."""
-    return [(case, kind) for case in options.cases or PIPELINES for kind in BURST_PKTS]
+    return [(case, kind) for case in options.cases for kind in BURST_PKTS]
 
 
 def compared(point: tuple[str, str], options: argparse.Namespace) -> list[Row]:

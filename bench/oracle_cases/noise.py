@@ -35,7 +35,7 @@ HOLES_PER_S, HOLES_NS = 300, [5_000, 10_000, 15_000, 20_000, 25_000, 30_000, 40_
 
 def points(options: argparse.Namespace) -> list[str]:
     """The pipelines."""
-    return options.cases or list(CASES)
+    return list(options.cases)
 
 
 def compared(case: str, options: argparse.Namespace) -> list[Row]:

@@ -20,7 +20,7 @@ SHARES = (1.0, 0.99, 0.98, 0.96, 0.93, 0.9)
 
 def points(options: argparse.Namespace) -> list[str]:
     """The pipelines."""
-    return options.cases or list(CASES)
+    return list(options.cases)
 
 
 def compared(case: str, options: argparse.Namespace) -> list[Row]:

@@ -23,7 +23,7 @@ HEAVY = 0.5  # relative to the most expensive full batch of any module
 
 def points(options: argparse.Namespace) -> list[tuple[str, int]]:
     """Pipelines and lanes."""
-    return list(itertools.product(options.cases or PIPELINES, LANES))
+    return list(itertools.product(options.cases, LANES))
 
 
 def compared(point: tuple[str, int], options: argparse.Namespace) -> list[Row]:
