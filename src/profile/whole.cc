@@ -160,8 +160,7 @@ struct WholeMeter::State {
       sampled[i] += after[i].since(before[i]);
     }
   }
-  [[nodiscard]] double sampled_per_batch_ns(const WholeCheck& check,
-                                            const std::set<std::string>& behind,
+  [[nodiscard]] double sampled_per_batch_ns(WholeCheck& check, const std::set<std::string>& behind,
                                             const ProfileOfModule& profiles) const;
   void measure(Way& way, double budget_ms);
   bool measure_round(Way& way);
@@ -231,7 +230,7 @@ void WholeMeter::State::measure(Way& way, double budget_ms) {
 
 // ns per batch by which the sampled module times exceed the cost laws. The engine uses such samples
 // to estimate costs.
-double WholeMeter::State::sampled_per_batch_ns(const WholeCheck& check,
+double WholeMeter::State::sampled_per_batch_ns(WholeCheck& check,
                                                const std::set<std::string>& behind,
                                                const ProfileOfModule& profiles) const {
   double more_ns = 0;
@@ -246,7 +245,9 @@ double WholeMeter::State::sampled_per_batch_ns(const WholeCheck& check,
     more_ns -= law.line().work_ns(n, static_cast<double>(sampled[i].pkts));
     batches += n;
   }
-  return batches > 0 ? std::max(0.0, more_ns / batches) : 0;
+  if (batches <= 0) return 0;
+  return at_least_0(more_ns / batches, kLeastNoiseNs,
+                    "a sampled batch of a module, beyond what it costs by its law", check.doubts);
 }
 
 WholeMeter::WholeMeter(Graph& graph, PacketPool& pool, PacketPool& far_pool, int generator_core)
@@ -349,6 +350,8 @@ std::optional<WholeCheck> WholeMeter::result(const std::vector<ModuleProfile>& m
   fit_whole(check);
   check.sampled_per_batch_ns = s.sampled_per_batch_ns(check, behind, profiles);
   check.generator = s.far.costs();
+  check.doubts.insert(check.doubts.end(), check.generator.doubts.begin(),
+                      check.generator.doubts.end());
   return check;
 }
 

@@ -43,6 +43,7 @@ struct WholeCheck {
   FarCost far;                      // ns
   double sampled_per_batch_ns = 0;  // that a sampled run takes longer for a module's batch
   GeneratorCosts generator;
+  Doubts doubts;
 
   [[nodiscard]] double at(const WholePoint& point) const {
     double near_ns = 0;

@@ -31,6 +31,7 @@ TEST(WholeFitTest, FindsBothFactorsAndTheWayFromTheOtherCore) {
   for (const WholePoint& point : check.points) {
     EXPECT_NEAR(check.at(point), point.measured_ns_per_pkt, 0.02 * point.measured_ns_per_pkt);
   }
+  EXPECT_TRUE(check.doubts.empty());
 }
 
 // Many small branches fall out of the caches; the modules before them stay in.
@@ -123,6 +124,28 @@ TEST(WholeFitTest, FactorsHaveBounds) {
       EXPECT_GE(factor, 0.3);
       EXPECT_LE(factor, 3);
     }
+  }
+  ASSERT_FALSE(check.doubts.empty());
+  for (const std::string& doubt : check.doubts) {
+    EXPECT_NE(doubt.find("beyond the limits"), std::string::npos) << doubt;
+  }
+}
+
+TEST(WholeFitTest, ACostThatCannotBeIsTold) {
+  WholeCheck check;
+  for (const double poll_pkts : {1.0, 8.0, 32.0}) {
+    check.points.push_back(point_of(false, 0, 30, 40));
+    WholePoint far = point_of(true, 0, 30, 40);
+    far.pkts_per_loop = poll_pkts;
+    far.measured_ns_per_pkt -= 35;
+    check.points.push_back(far);
+  }
+  fit_whole(check);
+  EXPECT_EQ(check.far.at(8), 0);
+  ASSERT_FALSE(check.doubts.empty());
+  for (const std::string& doubt : check.doubts) {
+    EXPECT_NE(doubt.find("another core: -"), std::string::npos) << doubt;
+    EXPECT_NE(doubt.find("which cannot be: 0 is used"), std::string::npos) << doubt;
   }
 }
 

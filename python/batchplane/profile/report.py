@@ -95,6 +95,10 @@ def render_profile(document: Mapping[str, Any], out: Console) -> None:
         out.print(loop)
     if document.get("check"):
         _render_check(document["check"], out)
+    if document.get("doubts"):
+        out.print(Text("\nmeasured, but impossible", "bold"))
+        for doubt in document["doubts"]:
+            out.print(Text(str(doubt), "yellow"), soft_wrap=True)
 
 
 def _error(module: Mapping[str, Any], key: str) -> Text:
