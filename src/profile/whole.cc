@@ -14,7 +14,6 @@ constexpr double kStretchNs = 1e6;  // long enough for every branch to run
 constexpr double kFast = 0.1;
 constexpr double kMaxOfFast = 1.1;
 constexpr double kPaces[] = {1e6, 4e6, 8e6};  // pps
-constexpr double kMaxOfNear = 20;
 // Polls that release a buffer take many times as long as others. So only polls far beyond nearly
 // all others are blamed on the machine.
 constexpr double kTail = 0.99;
@@ -328,11 +327,6 @@ std::optional<WholeCheck> WholeMeter::result(const std::vector<ModuleProfile>& m
     // undisturbed time.
     const Timed kept = undisturbed(way.timed);
     const double measured_ns = kept.per_pkt();
-    // Longer than any cache-line transfers: the generator or the worker lost its core.
-    if (way.is_far && !check.points.empty() &&
-        measured_ns > kMaxOfNear * check.points.front().measured_ns_per_pkt) {
-      continue;
-    }
     WholePoint point{.is_far = way.is_far,
                      .trigger_pkts = way.trigger_pkts,
                      .measured_ns_per_pkt = measured_ns,
@@ -347,6 +341,7 @@ std::optional<WholeCheck> WholeMeter::result(const std::vector<ModuleProfile>& m
     check.points.push_back(point);
   }
   if (check.points.empty()) return std::nullopt;
+  reject_impossible(check);
   fit_whole(check);
   check.sampled_per_batch_ns = s.sampled_per_batch_ns(check, behind, profiles);
   check.generator = s.far.costs();

@@ -19,6 +19,10 @@ constexpr double kAlike = 0.004;
 constexpr double kMaxFactor = 3;
 constexpr double kMinFactor = 1 / kMaxFactor;
 constexpr double kFitNoiseShare = 0.01;  // of a time
+// Packets from another core over those of the same core. Stretches of a point differ by a tenth; more than
+// the most is longer than any transfers of cache lines.
+constexpr double kLeastOfNear = 0.9;
+constexpr double kMostOfNear = 20;
 
 constexpr int kFactors = 2 * kStretches;  // cost per batch and per packet of each stretch
 constexpr int kUnknowns = kFactors + 3;   // and the costs of packets from the other core
@@ -102,6 +106,42 @@ void doubt_bounds(const Fit& fit, const Unknowns& x, WholeCheck& check) {
 }
 
 }  // namespace
+
+void reject_impossible(WholeCheck& check) {
+  double most_ns = 0;  // of packets of the same core
+  for (const WholePoint& point : check.points) {
+    if (!point.is_far) most_ns = std::max(most_ns, point.measured_ns_per_pkt);
+  }
+  if (most_ns <= 0) return;
+  const auto near_of = [&](const WholePoint& far) {
+    double near_ns = most_ns;
+    // The largest polls are the cheapest.
+    for (const WholePoint& point : check.points) {
+      if (point.is_far || point.trigger_pkts != far.trigger_pkts) continue;
+      near_ns = std::min(near_ns, point.measured_ns_per_pkt);
+    }
+    return near_ns;
+  };
+  std::vector<WholePoint> kept;
+  for (const WholePoint& point : check.points) {
+    const double ns = point.measured_ns_per_pkt;
+    const double least_ns = near_of(point);
+    const bool is_cheap = ns < kLeastOfNear * least_ns;
+    if (!point.is_far || (!is_cheap && ns <= kMostOfNear * most_ns)) {
+      kept.push_back(point);
+      continue;
+    }
+    char line[240];
+    std::snprintf(
+        line, sizeof line,
+        "packets from another core, trigger %u, polls of %.1f: %.1f ns per packet, where packets "
+        "of the same core take %.1f ns, which cannot be: this point is left out",
+        point.trigger_pkts, point.pkts_per_loop, ns, is_cheap ? least_ns : most_ns);
+    check.doubts.emplace_back(line);
+    ++check.n_rejected;
+  }
+  check.points = std::move(kept);
+}
 
 void fit_whole(WholeCheck& check) {
   Fit fit;

@@ -127,7 +127,7 @@ Value check_value(const profile::WholeCheck& check) {
   const profile::Factors& behind = check.factors[profile::kBehind];
   return Dict{{"batch_factor", before.batch},        {"pkt_factor", before.pkt},
               {"behind_batch_factor", behind.batch}, {"behind_pkt_factor", behind.pkt},
-              {"points", std::move(points)}};
+              {"n_rejected", check.n_rejected},      {"points", std::move(points)}};
 }
 
 void apply_factors(const profile::Factors& factors, profile::ModuleProfile& p) {
