@@ -23,12 +23,10 @@ constexpr double kFlatShare = 0.1;
 constexpr double kFlatNs = 5;
 
 // A line at least this good needs no reason.
-constexpr double kGoodRSquared = 0.99;
 constexpr double kGoodError = 0.1;
 
 bool is_good(const CostFit& fit) {
-  return fit.r_squared > kGoodRSquared && fit.small_error_ratio <= kGoodError &&
-         fit.left_out_error_ratio <= kGoodError;
+  return fit.small_error_ratio <= kGoodError && fit.left_out_error_ratio <= kGoodError;
 }
 
 std::string text(const char* format, double a, double b = 0, double c = 0) {
