@@ -124,7 +124,9 @@ GeneratorCosts FarFeed::costs() const {
       points.push_back({n, percentile(feeder.burst_ns[n], 0.5)});
     }
     if (points.empty()) continue;
-    const CostLaw::Line line = fit_line(points).line;
+    const CostLaw::Line line =
+        line_of(points, kLeastNoiseNs,
+                {"a burst of a generator", "a packet of a generator's burst"}, costs.doubts);
     costs.per_burst = line.cost_per_batch_ns;
     costs.per_pkt = line.cost_per_pkt_ns;
   }

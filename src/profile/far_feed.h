@@ -11,6 +11,7 @@
 #include "core/graph/graph.h"
 #include "core/packet/packet_pool.h"
 #include "ports/ring_port.h"
+#include "profile/doubts.h"
 #include "traffic/generator.h"
 
 namespace batchplane::profile {
@@ -21,6 +22,7 @@ struct GeneratorCosts {
   double per_burst = 0;  // putting a burst into the ring
   double per_pkt = 0;    // per packet of it, if the worker had its cache lines last
   double store = 0;      // from the last write of a burst until a polling worker can see it
+  Doubts doubts;
 };
 
 // Owner: one thread. Generators run from start() to stop().

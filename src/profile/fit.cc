@@ -23,12 +23,10 @@ constexpr double kFlatShare = 0.1;
 constexpr double kFlatNs = 5;
 
 // A line at least this good needs no reason.
-constexpr double kGoodRSquared = 0.99;
 constexpr double kGoodError = 0.1;
 
 bool is_good(const CostFit& fit) {
-  return fit.r_squared > kGoodRSquared && fit.small_error_ratio <= kGoodError &&
-         fit.left_out_error_ratio <= kGoodError;
+  return fit.small_error_ratio <= kGoodError && fit.left_out_error_ratio <= kGoodError;
 }
 
 std::string text(const char* format, double a, double b = 0, double c = 0) {
@@ -49,8 +47,11 @@ std::string reason_of(const CostFit& fit, std::span<const CostLaw::Point> points
   const CostLaw::Line& line = fit.line;
   std::string clamped;
   if (fit.is_clamped) {
-    clamped = line.cost_per_pkt_ns > 0 ? "a negative cost per batch was set to 0; "
-                                       : "a negative cost per packet was set to 0; ";
+    const CostLaw::Line free = free_line(points, kLeastNoiseNs);
+    clamped =
+        line.cost_per_pkt_ns > 0
+            ? text("a negative cost per batch, %.1f ns, was set to 0; ", free.cost_per_batch_ns)
+            : text("a negative cost per packet, %.1f ns, was set to 0; ", free.cost_per_pkt_ns);
   }
   if (is_good(fit)) return clamped.empty() ? "" : clamped + "the line fits all the same";
   const CostLaw law(line);
@@ -127,6 +128,10 @@ Fitted fit_rounds(std::span<const uint32_t> sizes_pkts, const Rounds& rounds) {
   };
   Fitted fitted;
   const std::vector<double> ns = rounds.times();
+  for (size_t s = 0; s < ns.size(); ++s) {
+    (void)at_least_0(ns[s], kLeastNoiseNs,
+                     "batches of " + std::to_string(sizes_pkts[s]) + " packets", fitted.doubts);
+  }
   fitted.fit = fit_line(points_of(ns));
   fitted.law = CostLaw(points_of(ns), fitted.fit.line);
   const auto n_rounds = static_cast<uint32_t>(rounds.count());

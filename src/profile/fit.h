@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/cost_fit.h"
+#include "profile/doubts.h"
 
 namespace batchplane::profile {
 
@@ -55,6 +56,7 @@ struct Fitted {
   CostFit fit;
   std::vector<CostLaw::Line> resampled;  // lines from resampled rounds
   double noise_ns = 0;                   // mean half width of the 95 % intervals of the times
+  Doubts doubts;
 };
 
 // 95 % interval of a figure over the resampled lines, around the figure itself.

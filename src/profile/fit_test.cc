@@ -41,12 +41,19 @@ TEST(FitTest, WhatALineDoesNotTellHasItsReason) {
   const auto stairs = [](double n) { return 50 + 80 * std::ceil(n / 8); };
   EXPECT_NE(reason(stairs, 0.1).find("straight line"), std::string::npos);
   EXPECT_NE(reason(stairs, 50).find("not quiet"), std::string::npos);
-  const auto flat = [](double n) { return 4000 + 0.1 * n + static_cast<int>(n) % 2; };
+  const auto flat = [](double n) { return 40 + 0.1 * n + 12 * (static_cast<int>(n) % 2); };
   EXPECT_NE(reason(flat, 0).find("hardly depends"), std::string::npos);
   const auto falling = [](double n) { return 100 - n; };
-  EXPECT_NE(reason(falling, 0).find("negative cost per packet"), std::string::npos);
+  EXPECT_NE(reason(falling, 0).find("negative cost per packet, -"), std::string::npos);
   const auto steep = [](double n) { return 10 * n * n; };
-  EXPECT_NE(reason(steep, 0).find("negative cost per batch"), std::string::npos);
+  EXPECT_NE(reason(steep, 0).find("negative cost per batch, -"), std::string::npos);
+}
+
+// R^2 does not judge: a time that hardly changes has a low one.
+TEST(FitTest, ALineWithoutLargeErrorsNeedsNoReason) {
+  const auto flat = [](double n) { return 4000 + 0.1 * n + static_cast<int>(n) % 2; };
+  ASSERT_LT(fit_line(times(flat)).r_squared, 0.9);
+  EXPECT_EQ(reason(flat, 0), "");
 }
 
 // R^2 is 0.996 here: the cost per packet is lost in it.
@@ -54,6 +61,17 @@ TEST(FitTest, AnErrorAtSmallSizesIsAReason) {
   const auto first = [](double n) { return n < 2 ? 35.0 : 10 * n; };
   ASSERT_GT(fit_line(times(first)).r_squared, 0.99);
   EXPECT_NE(reason(first, 0.1).find("off at 1 packets"), std::string::npos) << reason(first, 0.1);
+}
+
+TEST(FitTest, ATimeThatCannotBeIsTold) {
+  Rounds rounds(std::vector<double>(kBatchPkts, 0.0));
+  for (uint32_t i = 0; i < 20 * kBatchPkts; ++i) {
+    const uint32_t s = i % kBatchPkts;
+    rounds.add(s, s == 2 ? -4.5 : 10 + s);
+  }
+  const Fitted fitted = fit_rounds(sizes(), rounds);
+  EXPECT_EQ(fitted.law.ns(3), 0);
+  EXPECT_EQ(fitted.doubts, Doubts{"batches of 3 packets: -4.5 ns, which cannot be: 0 is used"});
 }
 
 TEST(FitTest, PercentileIsByNearestRank) {

@@ -100,19 +100,31 @@ void HopMeter::run_far(uint64_t length_ns) {
   }
 }
 
+bool HopMeter::is_possible() const { return core_ >= 0 && core_ != sched_getcpu(); }
+
 void HopMeter::pass(double ms) {
-  if (core_ < 0 || core_ == sched_getcpu()) return;
+  if (!is_possible()) return;
   const auto half_ns = static_cast<uint64_t>(ms * 1e6 / 2);
   run_near(half_ns);
   run_far(half_ns);
 }
 
 HopCosts HopMeter::result() const {
-  const auto extra = [](const std::vector<double>& far, const std::vector<double>& near) {
-    if (std::min(far.size(), near.size()) < kLeastBursts) return 0.0;
-    return std::max(median(far) - median(near), 0.0);
+  HopCosts costs;
+  if (near_.send_ns.empty()) return costs;  // no pass was possible
+  const auto extra = [&costs](const std::vector<double>& far, const std::vector<double>& near,
+                              const std::string& what) {
+    const size_t n_bursts = std::min(far.size(), near.size());
+    if (n_bursts < kLeastBursts) {
+      costs.doubts.push_back(what + ": only " + std::to_string(n_bursts) +
+                             " bursts went, too few for a cost: 0 is used");
+      return 0.0;
+    }
+    return extra_ns(median(far), median(near), what, costs.doubts);
   };
-  return {extra(far_.send_ns, near_.send_ns), extra(far_.take_ns, near_.take_ns)};
+  costs.send = extra(far_.send_ns, near_.send_ns, "a packet sent to a worker on another core");
+  costs.take = extra(far_.take_ns, near_.take_ns, "a packet taken from a worker on another core");
+  return costs;
 }
 
 }  // namespace batchplane::profile

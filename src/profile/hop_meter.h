@@ -7,6 +7,7 @@
 
 #include "base/spsc_ring.h"
 #include "core/packet/packet_pool.h"
+#include "profile/doubts.h"
 
 namespace batchplane::profile {
 
@@ -14,6 +15,7 @@ namespace batchplane::profile {
 struct HopCosts {
   double send = 0;  // the sender writes packets that come back from the other core
   double take = 0;  // the taker is the first on its core to touch a packet
+  Doubts doubts;
 };
 
 // Bursts go from a sender to a taker: both on the caller's core, in turn, and with the sender on
@@ -33,6 +35,7 @@ class HopMeter {
     std::vector<double> take_ns;
   };
 
+  [[nodiscard]] bool is_possible() const;
   // False where there was no room, or nothing.
   bool send(Ring& ring, std::vector<double>& ns);
   bool take(Ring& ring, std::vector<double>& ns);

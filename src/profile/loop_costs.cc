@@ -114,9 +114,21 @@ class Taker {
   ModuleRig rig_;
 };
 
-double at_least_0(double ns) { return std::max(ns, 0.0); }
+std::string of_pkts(const char* what, uint32_t n_pkts) {
+  return what + std::string(" of ") + std::to_string(n_pkts) + " packets, without its modules";
+}
 
 }  // namespace
+
+void raise_to_parts(LoopCosts& costs) {
+  const auto raise = [&costs](double& whole_ns, const char* whole, double part_ns,
+                              const char* part) {
+    whole_ns = at_least_part(whole_ns, whole, part_ns, part, costs.doubts);
+  };
+  raise(costs.empty_poll, "an empty poll", costs.clock_read, "reading the clock");
+  raise(costs.poll_per_batch, "a poll, per batch", costs.clock_read, "reading the clock");
+  raise(costs.poll_per_pkt, "a poll, per packet", costs.egress_per_pkt, "metering at egress");
+}
 
 struct LoopMeter::State {
   State(PacketPool& packets, uint32_t batch_limit_pkts, uint32_t n_passes, double ms,
@@ -171,9 +183,13 @@ struct LoopMeter::State {
   void set_ring(LoopCosts& costs) const {
     std::vector<CostLaw::Point> points;
     for (uint32_t n = 1; n <= most; n *= 2) {
-      points.push_back({n, at_least_0(in_turn[label("take", n)])});
+      points.push_back(
+          {n, at_least_0(in_turn[label("take", n)], kLeastNoiseNs,
+                         "taking " + std::to_string(n) + " packets from a queue", costs.doubts)});
     }
-    const CostLaw::Line line = fit_line(points).line;
+    const CostLaw::Line line = line_of(
+        points, kLeastNoiseNs,
+        {"taking from a queue, per batch", "taking from a queue, per packet"}, costs.doubts);
     costs.ring_take_per_batch = line.cost_per_batch_ns;
     costs.ring_take_per_pkt = line.cost_per_pkt_ns;
   }
@@ -182,10 +198,11 @@ struct LoopMeter::State {
   void set_poll(LoopCosts& costs) {
     std::vector<CostLaw::Point> points;
     for (uint32_t n = 1; n <= most; n *= 2) {
-      points.push_back(
-          {n, at_least_0(in_turn[label("plain", n)] - laws["in"].ns(n) - laws["sink"].ns(n))});
+      const double left_ns = in_turn[label("plain", n)] - laws["in"].ns(n) - laws["sink"].ns(n);
+      points.push_back({n, at_least_0(left_ns, kNoiseNs, of_pkts("a poll", n), costs.doubts)});
     }
-    const CostLaw::Line line = fit_line(points, kNoiseNs).line;
+    const CostLaw::Line line =
+        line_of(points, kNoiseNs, {"a poll, per batch", "a poll, per packet"}, costs.doubts);
     costs.poll_per_batch = line.cost_per_batch_ns;
     costs.poll_per_pkt = line.cost_per_pkt_ns;
   }
@@ -206,6 +223,10 @@ struct LoopMeter::State {
     }
     constexpr double kMost = std::numeric_limits<double>::max();
     const auto found = fit.solve({}, {}, {kMost, kMost});
+    const auto free = fit.solve(found, {-kMost, -kMost}, {kMost, kMost});
+    (void)at_least_0(free[0], kNoiseNs / (kGates[1] - 1), "splitting a batch, per further branch",
+                     costs.doubts);
+    (void)at_least_0(free[1], kNoiseNs / most, "splitting a batch, per packet", costs.doubts);
     costs.scatter_per_branch = found[0];
     costs.scatter_per_pkt = found[1];
   }
@@ -217,11 +238,14 @@ struct LoopMeter::State {
     const double bypassed = in_turn[label("buffer", 0)] - laws["merge"].ns(n) - laws["sink"].ns(n);
     for (uint32_t q = 2; q <= most; q *= 2) {
       const uint32_t fired = most / q;
-      points.push_back({fired, at_least_0(in_turn[label("buffer", q)] - bypassed -
-                                          fired * (laws["merge"].ns(q) + laws["sink"].ns(q)))});
+      const double left_ns = in_turn[label("buffer", q)] - bypassed -
+                             fired * (laws["merge"].ns(q) + laws["sink"].ns(q));
+      points.push_back({fired, at_least_0(left_ns, kNoiseNs, of_pkts("a buffer with a trigger", q),
+                                          costs.doubts)});
     }
     std::ranges::reverse(points);
-    const CostLaw::Line line = fit_line(points, kNoiseNs).line;
+    const CostLaw::Line line = line_of(
+        points, kNoiseNs, {"a full batch through a buffer", "a firing of a buffer"}, costs.doubts);
     costs.firing = line.cost_per_pkt_ns;
     costs.buffered_per_pkt = line.cost_per_batch_ns / n;
   }
@@ -264,6 +288,8 @@ LoopCosts LoopMeter::result() const {
   s.set_ring(costs);
   costs.egress_per_pkt = s.in_turn["egress"];
   costs.hop = s.hop.result();
+  costs.doubts.insert(costs.doubts.end(), costs.hop.doubts.begin(), costs.hop.doubts.end());
+  raise_to_parts(costs);
   return costs;
 }
 

@@ -33,7 +33,12 @@ struct LoopCosts {
   double generator_per_burst = 0;  // per burst of packets due together
   double generator_per_pkt = 0;    // per packet of a burst
   double generator_store = 0;      // until the worker can see it
+  Doubts doubts;
 };
+
+// Raises what was measured as a whole to what a part of it took alone: an idle loop and a poll read the
+// clock, and a packet of a poll is booked at egress.
+void raise_to_parts(LoopCosts& costs);
 
 // Owner: one thread, pinned and registered with the packet backend by the caller.
 class LoopMeter {

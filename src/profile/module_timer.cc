@@ -65,6 +65,7 @@ ModuleProfile ModuleTimer::result() const {
   profile.fit = fitted.fit;
   const CostLaw::Line& line = fitted.fit.line;
   profile.resampled = fitted.resampled;
+  profile.doubts = fitted.doubts;
   profile.per_batch_ns =
       interval_of(fitted.resampled, line.cost_per_batch_ns, &CostLaw::Line::cost_per_batch_ns);
   profile.per_pkt_ns =

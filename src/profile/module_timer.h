@@ -26,6 +26,7 @@ struct ModuleProfile {
   uint32_t rounds = 0;
   std::string reason;  // why the line does not describe the module; empty if it does
   std::string note;    // other remarks, such as measurement on stand-ins
+  Doubts doubts;
 };
 
 // Owner: one thread, the same as the stage's. Packets are returned between calls.

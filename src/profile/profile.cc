@@ -94,6 +94,7 @@ std::vector<ModuleProfile> ModuleMeter::results() const {
     profile.name = instance.name;
     profile.kind = instance.info->kind;
     profile.members = s.groups[m];
+    for (std::string& doubt : profile.doubts) doubt = profile.name + ": " + doubt;
     if (s.arrived[s.chosen[m]].is_stand_in) {
       profile.note = "no generator's packets reach it: measured on plain UDP packets";
     }

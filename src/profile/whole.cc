@@ -14,7 +14,6 @@ constexpr double kStretchNs = 1e6;  // long enough for every branch to run
 constexpr double kFast = 0.1;
 constexpr double kMaxOfFast = 1.1;
 constexpr double kPaces[] = {1e6, 4e6, 8e6};  // pps
-constexpr double kMaxOfNear = 20;
 // Polls that release a buffer take many times as long as others. So only polls far beyond nearly
 // all others are blamed on the machine.
 constexpr double kTail = 0.99;
@@ -160,8 +159,7 @@ struct WholeMeter::State {
       sampled[i] += after[i].since(before[i]);
     }
   }
-  [[nodiscard]] double sampled_per_batch_ns(const WholeCheck& check,
-                                            const std::set<std::string>& behind,
+  [[nodiscard]] double sampled_per_batch_ns(WholeCheck& check, const std::set<std::string>& behind,
                                             const ProfileOfModule& profiles) const;
   void measure(Way& way, double budget_ms);
   bool measure_round(Way& way);
@@ -231,7 +229,7 @@ void WholeMeter::State::measure(Way& way, double budget_ms) {
 
 // ns per batch by which the sampled module times exceed the cost laws. The engine uses such samples
 // to estimate costs.
-double WholeMeter::State::sampled_per_batch_ns(const WholeCheck& check,
+double WholeMeter::State::sampled_per_batch_ns(WholeCheck& check,
                                                const std::set<std::string>& behind,
                                                const ProfileOfModule& profiles) const {
   double more_ns = 0;
@@ -246,7 +244,9 @@ double WholeMeter::State::sampled_per_batch_ns(const WholeCheck& check,
     more_ns -= law.line().work_ns(n, static_cast<double>(sampled[i].pkts));
     batches += n;
   }
-  return batches > 0 ? std::max(0.0, more_ns / batches) : 0;
+  if (batches <= 0) return 0;
+  return at_least_0(more_ns / batches, kLeastNoiseNs,
+                    "a sampled batch of a module, beyond what it costs by its law", check.doubts);
 }
 
 WholeMeter::WholeMeter(Graph& graph, PacketPool& pool, PacketPool& far_pool, int generator_core)
@@ -327,11 +327,6 @@ std::optional<WholeCheck> WholeMeter::result(const std::vector<ModuleProfile>& m
     // undisturbed time.
     const Timed kept = undisturbed(way.timed);
     const double measured_ns = kept.per_pkt();
-    // Longer than any cache-line transfers: the generator or the worker lost its core.
-    if (way.is_far && !check.points.empty() &&
-        measured_ns > kMaxOfNear * check.points.front().measured_ns_per_pkt) {
-      continue;
-    }
     WholePoint point{.is_far = way.is_far,
                      .trigger_pkts = way.trigger_pkts,
                      .measured_ns_per_pkt = measured_ns,
@@ -346,9 +341,12 @@ std::optional<WholeCheck> WholeMeter::result(const std::vector<ModuleProfile>& m
     check.points.push_back(point);
   }
   if (check.points.empty()) return std::nullopt;
+  reject_impossible(check);
   fit_whole(check);
   check.sampled_per_batch_ns = s.sampled_per_batch_ns(check, behind, profiles);
   check.generator = s.far.costs();
+  check.doubts.insert(check.doubts.end(), check.generator.doubts.begin(),
+                      check.generator.doubts.end());
   return check;
 }
 

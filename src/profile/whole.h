@@ -43,6 +43,8 @@ struct WholeCheck {
   FarCost far;                      // ns
   double sampled_per_batch_ns = 0;  // that a sampled run takes longer for a module's batch
   GeneratorCosts generator;
+  uint32_t n_rejected = 0;  // points that cannot be
+  Doubts doubts;
 
   [[nodiscard]] double at(const WholePoint& point) const {
     double near_ns = 0;
@@ -53,6 +55,10 @@ struct WholeCheck {
     return near_ns + far.at(point.pkts_per_loop) / point.pkts_per_loop;
   }
 };
+
+// Leaves out, and tells, points of packets from another core that cannot be: cheaper than the packets of the
+// same core with the same trigger in full polls, or so dear that generator or worker had lost its core.
+void reject_impossible(WholeCheck& check);
 
 // Fits the factors, and the extra cost of packets from another core, to all measurements. Factors
 // start at 1, and little evidence moves them little.

@@ -161,8 +161,7 @@ std::array<CostLaw::Line, kStretches> parts_of(const WholeCounts& counts, const 
                                                const ProfileOfModule& profiles,
                                                const LoopCosts& loop) {
   std::array<CostLaw::Line, kStretches> parts;
-  // The measured poll cost includes booking a delay.
-  const double booking_ns = std::min(loop.egress_per_pkt, loop.poll_per_pkt);
+  const double booking_ns = loop.egress_per_pkt;  // the measured poll cost includes booking a delay
   parts[kBefore] = {.cost_per_batch_ns = loop.poll_per_batch * counts.polls.batches +
                                          loop.ring_take_per_batch * counts.takes.batches +
                                          loop.scatter_per_branch * scatters.batches,

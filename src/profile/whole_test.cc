@@ -31,6 +31,7 @@ TEST(WholeFitTest, FindsBothFactorsAndTheWayFromTheOtherCore) {
   for (const WholePoint& point : check.points) {
     EXPECT_NEAR(check.at(point), point.measured_ns_per_pkt, 0.02 * point.measured_ns_per_pkt);
   }
+  EXPECT_TRUE(check.doubts.empty());
 }
 
 // Many small branches fall out of the caches; the modules before them stay in.
@@ -123,6 +124,50 @@ TEST(WholeFitTest, FactorsHaveBounds) {
       EXPECT_GE(factor, 0.3);
       EXPECT_LE(factor, 3);
     }
+  }
+  ASSERT_FALSE(check.doubts.empty());
+  for (const std::string& doubt : check.doubts) {
+    EXPECT_NE(doubt.find("beyond the limits"), std::string::npos) << doubt;
+  }
+}
+
+TEST(WholeFitTest, PointsFromAnotherCoreThatCannotBeAreLeftOutAndTold) {
+  WholeCheck check;
+  check.points = {point_of(false, 0, 30, 40), point_of(false, 32, 3, 45), point_of(true, 0, 30, 40),
+                  point_of(true, 32, 3, 45)};
+  WholePoint cheap = point_of(true, 0, 30, 40);
+  cheap.measured_ns_per_pkt = 60;  // 90 on the same core
+  WholePoint lost = point_of(true, 32, 3, 45);
+  lost.measured_ns_per_pkt = 5000;
+  WholePoint noisy = point_of(true, 32, 3, 45);
+  noisy.measured_ns_per_pkt = 0.95 * point_of(false, 32, 3, 45).measured_ns_per_pkt;
+  check.points.insert(check.points.end(), {cheap, lost, noisy});
+  reject_impossible(check);
+  EXPECT_EQ(check.points.size(), 5U);
+  EXPECT_EQ(check.n_rejected, 2U);
+  ASSERT_EQ(check.doubts.size(), 2U);
+  EXPECT_EQ(check.doubts[0],
+            "packets from another core, trigger 0, polls of 32.0: 60.0 ns per packet, where "
+            "packets of the "
+            "same core take 90.0 ns, which cannot be: this point is left out");
+  EXPECT_NE(check.doubts[1].find("5000.0 ns"), std::string::npos);
+}
+
+TEST(WholeFitTest, ACostThatCannotBeIsTold) {
+  WholeCheck check;
+  for (const double poll_pkts : {1.0, 8.0, 32.0}) {
+    check.points.push_back(point_of(false, 0, 30, 40));
+    WholePoint far = point_of(true, 0, 30, 40);
+    far.pkts_per_loop = poll_pkts;
+    far.measured_ns_per_pkt -= 35;
+    check.points.push_back(far);
+  }
+  fit_whole(check);
+  EXPECT_EQ(check.far.at(8), 0);
+  ASSERT_FALSE(check.doubts.empty());
+  for (const std::string& doubt : check.doubts) {
+    EXPECT_NE(doubt.find("another core: -"), std::string::npos) << doubt;
+    EXPECT_NE(doubt.find("which cannot be: 0 is used"), std::string::npos) << doubt;
   }
 }
 

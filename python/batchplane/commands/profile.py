@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,11 @@ from rich.text import Text
 from ..admission.weights import load_fitted
 from ..base.consoles import print_json
 from ..base.problems import BadInput, Problem
+from ..costs.doubt import judge
 from ..profile.measure import ProfileOptions, profile_kinds, profile_pipeline
 from ..profile.ports import with_ports
 from ..profile.report import check_plot_path, plot_profile, render_profile
+from ..profile.surest import surest
 
 
 @dataclass(frozen=True)
@@ -49,13 +52,25 @@ def profile(request: ProfileRequest, out: Console, errors: Console) -> dict[str,
         def progress(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
+        def again(doubtful: dict[str, Any]) -> None:
+            line = f"measuring a second time: {judge(doubtful).line()}"
+            errors.print(Text(line, "dim"), soft_wrap=True)
+
         if request.pipeline is None:
-            document = profile_kinds(request.modules, options, progress)
+            document = surest(
+                lambda: profile_kinds(request.modules, options, progress), _doubt_of, again
+            )
         else:
-            loaded = load_fitted(request.pipeline, request.params, errors)
-            document = profile_pipeline(loaded.pipeline, request.modules, options, progress)
-            if not request.modules:
-                missing = with_ports(document, loaded.pipeline, options)
+            pipeline = load_fitted(request.pipeline, request.params, errors).pipeline
+
+            def measure() -> dict[str, Any]:
+                measured = profile_pipeline(pipeline, request.modules, options, progress)
+                if not request.modules:
+                    missing[:] = with_ports(measured, pipeline, options)
+                return measured
+
+            document = surest(measure, _doubt_of, again)
+    document["judgement"] = judge(document).as_json()
     for line in missing:
         errors.print(Text.assemble(("warning: ", "yellow"), line), soft_wrap=True)
     if request.out is not None:
@@ -70,6 +85,10 @@ def profile(request: ProfileRequest, out: Console, errors: Console) -> dict[str,
             if path is not None:
                 out.print(f"written: {path}", soft_wrap=True)
     return document
+
+
+def _doubt_of(document: Mapping[str, Any]) -> float:
+    return judge(document).doubt
 
 
 def _check_files(request: ProfileRequest) -> None:

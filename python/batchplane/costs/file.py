@@ -38,6 +38,13 @@ LOOP_KEYS = (
     "generator_per_pkt_ns",
     "generator_store_ns",
 )
+# Costs that contain another one: reading the clock, or booking a packet's delay at egress.
+LOOP_PARTS = {
+    "poll_per_batch_ns": "clock_read_ns",
+    "empty_poll_ns": "clock_read_ns",
+    "poll_per_pkt_ns": "egress_per_pkt_ns",
+}
+_ROUNDING = 1e-6
 # Files older than these keys are read as if they were 0.
 _LATER_LOOP_KEYS = (
     "hop_send_per_pkt_ns",
@@ -141,6 +148,14 @@ def _parse_head(document: Mapping[str, Any], reader: _Reader) -> Head:
             reader.note(f"loop.{key}", "unknown cost", f"one of: {', '.join(LOOP_KEYS)}")
         else:
             head.loop[key] = reader.checked_ns(value, f"loop.{key}")
+    for whole, part in LOOP_PARTS.items():
+        if whole not in head.loop or part not in head.loop:
+            continue
+        whole_ns, part_ns = head.loop[whole], head.loop[part]
+        if whole_ns < part_ns * (1 - _ROUNDING):
+            message = f"{whole_ns:g} ns, less than {part}, a part of it: {part_ns:g} ns"
+            reader.note(f"loop.{whole}", message, _AGAIN)
+        head.loop[whole] = max(whole_ns, part_ns)
     needed = [key for key in LOOP_KEYS if key not in _LATER_LOOP_KEYS]
     missing = [key for key in needed if loop and key not in loop]
     if missing:

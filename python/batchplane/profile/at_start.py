@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 from rich.console import Console
@@ -16,14 +15,14 @@ from rich.text import Text
 
 from ..base.problems import BatchplaneError
 from ..costs.cache import keep_costs, kept_costs
-from ..costs.doubt import SURE, error_of
+from ..costs.doubt import SURE, error_of, judge
 from ..costs.keys import groups_of
 from .measure import ProfileOptions, profile_pipeline
+from .surest import surest
 
 # Enough to start with: sampled runs correct it.
 _MS_PER_MODULE = 60.0
 _PASSES = 2
-_TRIES = 2  # a busy moment is likely over after the first
 # Controllers that ignore costs.
 _BLIND = ("none", "null", "max", "fixed(")
 
@@ -52,11 +51,19 @@ def ensure_profile(
     _say(errors, f"{why}: profiling {n_groups} module types (skip with --no-profile)")
     start_s = time.monotonic()
     try:
-        document = _surest(pipeline, errors, cores)
+        document = surest(
+            lambda: _measured(pipeline, errors, cores),
+            # Short measurements leave tables rough: only the whole decides.
+            lambda measured: judge(measured).whole_doubt,
+        )
         off = error_of(document)
         if kept.costs is None or off < kept.error:
             path = keep_costs(pipeline, document, env)
             _say(errors, f"profiled in {time.monotonic() - start_s:.1f} s, saved as {path}")
+            if doubts := document.get("doubts"):
+                n_more = len(doubts) - 1
+                more = f", and {n_more} more: 'doubts' in that file" if n_more else ""
+                _say(errors, f"measured, but impossible: {doubts[0]}{more}", "yellow")
         else:
             off = kept.error
     except (BatchplaneError, OSError) as error:
@@ -71,16 +78,6 @@ def ensure_profile(
             "sampled runs correct them, and the next start measures again",
             "yellow",
         )
-
-
-def _surest(pipeline: Mapping[str, Any], errors: Console, cores: str | None) -> dict[str, Any]:
-    document = _measured(pipeline, errors, cores)
-    for _ in range(_TRIES - 1):
-        if error_of(document) <= SURE:
-            break
-        with suppress(BatchplaneError):
-            document = min(document, _measured(pipeline, errors, cores), key=error_of)
-    return document
 
 
 def _measured(pipeline: Mapping[str, Any], errors: Console, cores: str | None) -> dict[str, Any]:

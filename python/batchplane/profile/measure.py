@@ -86,6 +86,7 @@ def profile_kinds(
     merged.pop("check", None)
     for document in documents[1:]:
         merged["modules"] += document["modules"]
+        merged["doubts"] += document["doubts"]
     return merged
 
 

@@ -39,9 +39,12 @@ _PORTS = {
 
 
 def profile_ports(
-    batch_pkts: int = 32, options: ProfileOptions | None = None
+    batch_pkts: int = 32,
+    options: ProfileOptions | None = None,
+    doubts: list[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Entries of a costs file for ports of kind af_packet. Raises RunFailed and BadInput."""
+    """Entries of a costs file for ports of kind af_packet; `doubts` gets what cannot be. Raises
+    RunFailed and BadInput."""
     modules = {
         "in": {"kind": "port_in", "port": "near"},
         "to_end": {"kind": "mac_rewrite", "src": "02:00:00:00:00:0a", "dst": _END_MAC},
@@ -58,6 +61,8 @@ def profile_ports(
     script = "\n".join([*_QUIET, *_WIRES, 'exec "$@"'])
     inside = [*_UNSHARE, "sh", "-ec", script, "sh"]
     document = measured_wired(pipeline, ["in", "out"], {"near": "far"}, inside, options)
+    if doubts is not None:
+        doubts += [f"ports of kind {AF_PACKET}: {doubt}" for doubt in document["doubts"]]
     return [
         {
             **module,
@@ -79,7 +84,9 @@ def with_ports(
         why = "only ports of kind af_packet are"
         try:
             if kind == AF_PACKET:
-                document["modules"] += profile_ports(int(document["batch_pkts"]), options)
+                batch_pkts = int(document["batch_pkts"])
+                entries = profile_ports(batch_pkts, options, document.setdefault("doubts", []))
+                document["modules"] += entries
                 continue
         except BatchplaneError as error:
             why = error.lines()[-1]

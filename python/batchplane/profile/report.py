@@ -12,11 +12,11 @@ from rich.text import Text
 
 from ..base.plain_table import plain_table
 from ..base.problems import BadInput, Problem
+from ..costs.doubt import judge, left_out_errors, percentile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_GOOD_R_SQUARED = 0.99
 _GOOD_ERROR = 0.1  # relative error of the line
 _MAX_CURVES = 12  # more are indistinguishable
 _MAX_SPREAD = 8
@@ -64,15 +64,14 @@ def render_profile(document: Mapping[str, Any], out: Console) -> None:
         "ns/pkt",
         "+-",
         "R2",
-        "off at 1-4",
-        "left out",
+        "line off at 1-4",
+        "table off",
         "batchiness",
         "<",
     )
     for module in document["modules"]:
         more = len(module.get("members", ())) - 1
         name = str(module["name"]) + (f" and {more} more" if more > 0 else "")
-        r_squared = float(module["r_squared"])
         table.add_row(
             Text(name),
             Text(str(module["kind"])),
@@ -80,9 +79,9 @@ def render_profile(document: Mapping[str, Any], out: Console) -> None:
             f"{_half_width(module['cost_per_batch_95_ns']):.1f}",
             f"{module['cost_per_pkt_ns']:.2f}",
             f"{_half_width(module['cost_per_pkt_95_ns']):.2f}",
-            Text(f"{r_squared:.4f}", "" if r_squared > _GOOD_R_SQUARED else "yellow"),
-            _error(module, "small_error_ratio"),
-            _error(module, "left_out_error_ratio"),
+            f"{float(module['r_squared']):.4f}",
+            _error(module.get("small_error_ratio")),
+            _error(percentile(sorted(left_out_errors(module).values()), 0.95)),
             f"{module['batchiness']:.2f}",
             Text("; ".join(str(module[key]) for key in ("reason", "note") if module.get(key))),
         )
@@ -95,13 +94,18 @@ def render_profile(document: Mapping[str, Any], out: Console) -> None:
         out.print(loop)
     if document.get("check"):
         _render_check(document["check"], out)
+    judgement = judge(document)
+    out.print(Text("\n" + judgement.line(), "" if judgement.is_sure else "yellow"), soft_wrap=True)
+    if document.get("doubts"):
+        out.print(Text("\nmeasured, but impossible", "bold"))
+        for doubt in document["doubts"]:
+            out.print(Text(str(doubt), "yellow"), soft_wrap=True)
 
 
-def _error(module: Mapping[str, Any], key: str) -> Text:
-    """The error of the fitted line; files of earlier daemons lack it."""
-    if key not in module:
+def _error(ratio: float | None) -> Text:
+    """A relative error; files of earlier daemons lack some."""
+    if ratio is None:
         return Text("")
-    ratio = float(module[key])
     return Text(f"{ratio:.0%}", "" if ratio <= _GOOD_ERROR else "yellow")
 
 

@@ -13,6 +13,7 @@ from ..base.json_file import read_json
 from ..base.problems import BadInput, Problem, suggestion
 from ..changes.traffic_state import generator_states
 from ..costs.file import LOOP_KEYS as COSTS_LOOP_KEYS
+from ..costs.file import LOOP_PARTS
 from ..lang.canonical import Document
 
 _GENERATOR = tuple(key for key in COSTS_LOOP_KEYS if key.startswith("generator_"))
@@ -21,12 +22,6 @@ LOOP_KEYS = tuple(
     key for key in COSTS_LOOP_KEYS if key not in (*_GENERATOR, "ring_take_per_batch_ns")
 )
 _DEFAULT_PKT_NS = 25.0
-# Costs that the simulator charges itself and that were measured as part of others.
-_PARTS = {
-    "poll_per_batch_ns": "clock_read_ns",
-    "empty_poll_ns": "clock_read_ns",
-    "poll_per_pkt_ns": "egress_per_pkt_ns",
-}
 OVERFLOWS = ("wait", "drop")
 _STALLS = (
     ("stall_rate_per_s", "stall_lengths_ns"),
@@ -84,11 +79,12 @@ class Machine:
 
 
 def loop_of_profile(loop: Mapping[str, float]) -> dict[str, float]:
-    """The engine's own costs of a costs file, without those that the simulator charges itself."""
+    """The engine's own costs of a costs file, without those that the simulator charges itself and
+    that were measured as part of others: no file has a part that costs more than its whole."""
     mine = {key: loop[key] for key in LOOP_KEYS if key in loop}
-    for whole, part in _PARTS.items():
+    for whole, part in LOOP_PARTS.items():
         if whole in mine and part in mine:
-            mine[whole] = max(0.0, mine[whole] - mine[part])
+            mine[whole] -= mine[part]
     return mine
 
 

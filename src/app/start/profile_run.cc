@@ -36,6 +36,12 @@ std::vector<std::string> group_from(const Value& value, const PipelineSpec& spec
   return names;
 }
 
+struct Measured {
+  std::vector<profile::ModuleProfile> modules;
+  std::optional<profile::LoopCosts> loop;
+  std::optional<profile::WholeCheck> check;
+};
+
 Value list_of(double low, double high) { return List{low, high}; }
 
 Value strings(const std::vector<std::string>& all) {
@@ -94,6 +100,17 @@ Value modules_value(const std::vector<profile::ModuleProfile>& profiles, const P
   return modules;
 }
 
+// Of the modules, then of the engine and the whole pipeline.
+Value doubts_value(const Measured& measured) {
+  List doubts;
+  for (const profile::ModuleProfile& p : measured.modules) {
+    for (const std::string& doubt : p.doubts) doubts.emplace_back(doubt);
+  }
+  if (!measured.loop) return doubts;
+  for (const std::string& doubt : measured.loop->doubts) doubts.emplace_back(doubt);
+  return doubts;
+}
+
 Value check_value(const profile::WholeCheck& check) {
   List points;
   for (const profile::WholePoint& point : check.points) {
@@ -108,11 +125,9 @@ Value check_value(const profile::WholeCheck& check) {
   }
   const profile::Factors& before = check.factors[profile::kBefore];
   const profile::Factors& behind = check.factors[profile::kBehind];
-  return Dict{{"batch_factor", before.batch},
-              {"pkt_factor", before.pkt},
-              {"behind_batch_factor", behind.batch},
-              {"behind_pkt_factor", behind.pkt},
-              {"points", std::move(points)}};
+  return Dict{{"batch_factor", before.batch},        {"pkt_factor", before.pkt},
+              {"behind_batch_factor", behind.batch}, {"behind_pkt_factor", behind.pkt},
+              {"n_rejected", check.n_rejected},      {"points", std::move(points)}};
 }
 
 void apply_factors(const profile::Factors& factors, profile::ModuleProfile& p) {
@@ -134,7 +149,7 @@ void apply_check(const profile::WholeCheck& check, const PipelineSpec& spec,
   for (double* ns : {&loop.poll_per_batch, &loop.scatter_per_branch, &loop.ring_take_per_batch}) {
     *ns *= before.batch;
   }
-  const double booking_ns = std::min(loop.egress_per_pkt, loop.poll_per_pkt);
+  const double booking_ns = loop.egress_per_pkt;
   loop.poll_per_pkt = before.pkt * (loop.poll_per_pkt - booking_ns) + behind.pkt * booking_ns;
   for (double* ns : {&loop.scatter_per_pkt, &loop.ring_take_per_pkt}) *ns *= before.pkt;
   loop.firing *= behind.batch;
@@ -145,13 +160,9 @@ void apply_check(const profile::WholeCheck& check, const PipelineSpec& spec,
   loop.generator_per_burst = check.generator.per_burst;
   loop.generator_per_pkt = check.generator.per_pkt;
   loop.generator_store = check.generator.store;
+  loop.doubts.insert(loop.doubts.end(), check.doubts.begin(), check.doubts.end());
+  raise_to_parts(loop);
 }
-
-struct Measured {
-  std::vector<profile::ModuleProfile> modules;
-  std::optional<profile::LoopCosts> loop;
-  std::optional<profile::WholeCheck> check;
-};
 
 // Measures modules, engine and whole pipeline in turn, so that a slow phase of the machine affects all alike.
 Measured measure(Graph& graph, PacketPool& pool, PacketPool& far_pool,
@@ -295,7 +306,8 @@ Value run_profile(Startup& startup, const std::string& request_path) {
               {"daemon", kDaemonVersion},
               {"cycles_per_ns", TscClock::instance().cycles_per_ns()},
               {"batch_pkts", spec.engine.batch_pkts},
-              {"modules", modules_value(measured.modules, startup.spec, notes)}};
+              {"modules", modules_value(measured.modules, startup.spec, notes)},
+              {"doubts", doubts_value(measured)}};
   if (measured.loop) result["loop"] = loop_value(*measured.loop);
   if (measured.check) result["check"] = check_value(*measured.check);
   return result;

@@ -222,6 +222,10 @@ def test_every_mistake_at_once() -> None:
         ({"loop": []}, "expected the engine's own costs"),
         ({"loop": {**dict.fromkeys(LOOP_KEYS, 1.0), "warp_ns": 1}}, "loop.warp_ns: unknown cost"),
         ({"loop": dict.fromkeys(LOOP_KEYS, -1.0)}, "is negative"),
+        (
+            {"loop": {**dict.fromkeys(LOOP_KEYS, 1.0), "egress_per_pkt_ns": 1.5}},
+            "loop.poll_per_pkt_ns: 1 ns, less than egress_per_pkt_ns, a part of it: 1.5 ns",
+        ),
         ({"modules": {}}, "this is not a costs file"),
     ],
 )

@@ -94,6 +94,22 @@ def test_costs_that_do_not_add_up_are_measured_again(
     assert said(env) == []
 
 
+def test_what_cannot_be_is_told_and_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rejected = doubtful(100.0)
+    rejected["check"]["n_rejected"] = 1
+    better = {**doubtful(100.0), "doubts": ["a poll: -23.1 ns, which cannot be: 0 is used", "more"]}
+    coming = [rejected, better]
+    monkeypatch.setattr(startup_profile, "profile_pipeline", lambda *_, **__: coming.pop(0))
+    last = said({"XDG_CACHE_HOME": str(tmp_path)})[-1]
+    assert last == (
+        "measured, but impossible: a poll: -23.1 ns, which cannot be: 0 is used, and 1 more: "
+        "'doubts' in that file"
+    )
+    assert not coming
+
+
 def test_what_cannot_be_measured_does_not_stop_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from ...plots.base import COLOURS
 from ..common.case import Case
 from ..common.experiment import MEASURED, SIMULATED, Experiment, Outcome, Results, Row, Setup, shown
 from ..common.module_profile import KINDS, batchiness, modules_of
-from ..common.verdict import Verdict, at_least, in_range
+from ..common.verdict import Verdict, at_least, at_most, in_range, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
     rows = [_row(module) for module in modules]
     tables = {module["kind"]: [float(ns) for ns in module["table_ns"]] for module in modules}
     # A given line fits itself perfectly.
-    told = [v for v in claims(rows) if setup.is_measured or "R^2" not in v.claim]
+    told = [v for v in claims(rows) if setup.is_measured or not _is_of_fits(v)]
     return Outcome(rows, COLUMNS, told, lambda: draw(rows, tables, setup), tables)
 
 
@@ -48,8 +48,14 @@ def _row(module: dict[str, Any]) -> Row:
         "batchiness": batchiness(module),
         "papers_batch_ns": given[0] if given else None,
         "papers_pkt_ns": given[1] if given else None,
+        # Files of earlier daemons lack it.
+        "small_error": float(module.get("small_error_ratio", 0.0)),
         "reason": str(module.get("reason") or ""),
     }
+
+
+def _is_of_fits(verdict: Verdict) -> bool:
+    return "R^2" in verdict.claim or "the fit" in verdict.claim
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
@@ -74,10 +80,10 @@ def claims(rows: list[Row]) -> list[Verdict]:
         ).because(
             "Higher: the module costs next to nothing per batch, which is all that batches save."
         ),
-        at_least(
-            "ours: R^2 above 0.99, or a reason is stated",
-            {row["module"]: 1.0 if row["reason"] else row["r_squared"] for row in rows},
-            0.99, digits,
+        at_most(
+            "ours: the fit is at most 10 % off at 1 to 4 packets, or a reason is stated",
+            {row["module"]: 0.0 if row["reason"] else row["small_error"] for row in rows},
+            0.1, percent,
         ),
         at_least(
             "ours: a batch of 32 takes no longer than the papers' (other machines)",
