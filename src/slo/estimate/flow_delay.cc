@@ -11,7 +11,7 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kMinRatio = 0.4;
+constexpr double kMinRatio = 0.4;  // of measured over modelled delay: beyond, no model helps
 constexpr double kMaxRatio = 4;
 constexpr double kRatioStep = 0.25;  // step of the ratio towards the measured one
 constexpr double kLateStep = 0.5;    // the same step after a period that broke the SLO
@@ -30,11 +30,11 @@ constexpr double kSigmaOfMean = 1.25;  // standard over mean absolute deviation 
 constexpr double kMaxCare = 0.25;      // of the SLO
 constexpr double kLateByLittle = 0.1;  // of the SLO: beyond, the machine is to blame
 constexpr double kCareUp = 0.01;       // of the SLO, added after a broken period
-constexpr double kMinRest = 0.01;
-constexpr double kMaxRest = 0.1;
-constexpr double kMaxOfMoves = 0.15;
-constexpr double kMaxPerChange = 0.5;
-constexpr double kLeastChange = 0.1;  // of a delay
+constexpr double kMinRest = 0.01;      // of the SLO, free while triggers rest
+constexpr double kMaxRest = 0.1;       // more noise than that is left to care
+constexpr double kMaxOfMoves = 0.15;   // of the SLO, free for errors of moves
+constexpr double kMaxPerChange = 0.5;  // error of a move, per change of delay
+constexpr double kLeastChange = 0.1;   // of a delay: errors of smaller changes count as of this one
 
 }  // namespace
 

@@ -55,7 +55,8 @@ class Load {
   [[nodiscard]] double least_idle() const { return least_idle_; }
 
  private:
-  static constexpr double kLullIdle = 0.5;
+  static constexpr double kLullIdle =
+      0.5;  // of the busiest worker's time: the input stopped meanwhile
 
   void follow_work(const exec::TaskPeriod& task, uint32_t t);
   double look_outside(const Snapshot& snapshot, uint32_t task);

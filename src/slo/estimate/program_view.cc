@@ -15,11 +15,12 @@ constexpr double kFullRun =
 constexpr double kMinDeviation = 0.03;  // relative; smaller ones are chance, whatever the count
 constexpr double kManyEvents = 1000;    // smaller counts fluctuate by more than the margin
 constexpr double kStep = 0.5;           // step of a smoothed value towards the measured one
-constexpr double kSlowStep = 0.2;
-constexpr double kChanceSigmas = 3;  // for one count
-constexpr double kMinScale = 0.5;
+constexpr double kSlowStep = 0.2;       // the same, of values that vary more
+constexpr double kChanceSigmas = 3;     // for one count
+constexpr double kMinScale =
+    0.5;  // of measured over modelled spread: beyond, other things are to blame
 constexpr double kMaxScale = 3;
-constexpr double kMaxAged = 0.2;  // share of releases
+constexpr double kMaxAged = 0.2;  // share of releases: with more, runs are not those of triggers
 constexpr double kMoved = 0.1;    // relative change of an arriving batch
 constexpr double kStairs = 0.15;  // of a batch's cost: beyond this the cost is not a line
 // Releases by age may miss their first packet's SLO this many times as often.

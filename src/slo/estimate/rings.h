@@ -17,7 +17,7 @@ namespace batchplane::slo {
 // so the next larger and smaller ones are tried where the model predicts a gain.
 class Rings {
  public:
-  static constexpr uint32_t kMaxCreditBatches = 8;
+  static constexpr uint32_t kMaxCreditBatches = 8;  // waste hardly falls beyond
   explicit Rings(const Model& model);
   [[nodiscard]] bool any() const { return has_rings_; }
 

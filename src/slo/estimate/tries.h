@@ -49,7 +49,7 @@ class Tries {
  private:
   void be_patient(bool was_trying);
 
-  static constexpr uint32_t kMinPatience = 16;
+  static constexpr uint32_t kMinPatience = 16;   // periods: estimates have settled again
   static constexpr uint32_t kMaxPatience = 256;  // so rarely may a try break a period at one speed
   static constexpr double kFaster = 0.9;         // times the packet time after a failed try
 

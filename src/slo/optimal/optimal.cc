@@ -10,17 +10,17 @@
 namespace batchplane::slo {
 namespace {
 constexpr double kKeepWithin = 0.003;  // of the best load: within it the triggers in force stay
-constexpr double kGainStep = 0.1;
-constexpr double kWorthAgain = 0.03;  // of a load: beyond, a failed move is mended, not taken back
-constexpr double kSlower = 0.02;      // than predicted, beyond what predictions are off
-constexpr double kIdleLoad = 0.85;    // without buffers: above this load they are worth having
-constexpr double kIdleAgain = 0.7;    // the same, where something is held: loads vary
-constexpr double kQueueLoad = 0.7;    // load above which a queue may form at any time
-constexpr double kQueuedRings = 30;   // of packets, where the load is carried beyond the SLOs
-constexpr double kCutLoad = 0.95;     // of cut batches: carried whatever limits cut
-constexpr uint32_t kMaxLulls = 50;    // periods in a row
-constexpr double kLimitLower = 0.01;  // relative change of an age limit that is worth a command
-constexpr double kLimitHigher = 0.05;
+constexpr double kGainStep = 0.1;      // step of the noise of gains towards the last change
+constexpr double kWorthAgain = 0.03;   // of a load: beyond, a failed move is mended, not taken back
+constexpr double kSlower = 0.02;       // than predicted, beyond what predictions are off
+constexpr double kIdleLoad = 0.85;     // without buffers: above this load they are worth having
+constexpr double kIdleAgain = 0.7;     // the same, where something is held: loads vary
+constexpr double kQueueLoad = 0.7;     // load above which a queue may form at any time
+constexpr double kQueuedRings = 30;    // of packets, where the load is carried beyond the SLOs
+constexpr double kCutLoad = 0.95;      // of cut batches: carried whatever limits cut
+constexpr uint32_t kMaxLulls = 50;     // periods in a row
+constexpr double kLimitLower = 0.01;   // relative change of an age limit that is worth a command
+constexpr double kLimitHigher = 0.05;  // the same upwards, where waiting for it breaks nothing
 }  // namespace
 
 std::unique_ptr<Controller> make_optimal(const Model& model, const Settings& settings) {

@@ -10,8 +10,8 @@ namespace {
 constexpr double kClockNs = 1000;
 // A limit of 0 would select the engine's own limit.
 constexpr double kMinLimitNs = 1;
-constexpr double kFillSigmas = 2;
-constexpr double kMinAged = 0.1;  // least share of releases by age that is assumed
+constexpr double kFillSigmas = 2;  // of the filling of regular batches
+constexpr double kMinAged = 0.1;   // least share of releases by age that is assumed
 
 // What runs of a task take with these triggers. The triggers in force do not count: the way to new
 // triggers may lead through longer runs, and limits based on those would never let batches grow.

@@ -21,7 +21,7 @@ constexpr double kWorthAnother = 1.02;  // factor gained; for less, ring credits
 // Of the time a flow may take: still kept, as rounds are not exact.
 constexpr double kAlmost = 1.02;
 constexpr double kFullLoad = 1.0;     // load of the busiest worker
-constexpr double kDrainLoad = 0.995;  // of the rate of full batches: the most that draining may use
+constexpr double kDrainLoad = 0.995;  // of the best rate: the most that draining may use
 // Factors on the SLOs, without margins.
 constexpr double kStretches[] = {1, 1.05, 1.1, 1.2, 1.35, 1.5, 2, 3, 5, 10, 30};
 }  // namespace

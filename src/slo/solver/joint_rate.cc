@@ -7,7 +7,7 @@
 namespace batchplane::slo {
 namespace {
 
-constexpr uint32_t kMaxRates = 4;
+constexpr uint32_t kMaxRates = 4;   // rounds of rate and weights
 constexpr double kSameRate = 1e-3;  // relative change of the rate
 // The weight of a worker's load is a power of its ratio to the busiest worker's load: so steep that
 // only the workers that set the pace count, smooth enough that two workers do not take turns.

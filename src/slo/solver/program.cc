@@ -8,13 +8,13 @@
 namespace batchplane::slo {
 namespace {
 constexpr uint32_t kManyIterates = 1000;  // when solving time does not matter
-constexpr uint32_t kMaxExclusions = 4;
-constexpr uint32_t kUndamped = 6;
-constexpr double kSteadyEmphasis = 10;  // times the change at which triggers count as settled
-constexpr double kMinPart = 0.02;
-constexpr double kPenaltyGrowth = 10;
-constexpr double kMaxPenalty = 1e6;  // times the mean worth of a budget
-constexpr double kMaxFeedback = 0.95;
+constexpr uint32_t kMaxExclusions = 4;    // times that flows without room are left out
+constexpr uint32_t kUndamped = 6;         // iterates that may take whole steps
+constexpr double kSteadyEmphasis = 10;    // times the change at which triggers count as settled
+constexpr double kMinPart = 0.02;         // of a step, where iterates alternate
+constexpr double kPenaltyGrowth = 10;     // per iterate
+constexpr double kMaxPenalty = 1e6;       // times the mean worth of a budget
+constexpr double kMaxFeedback = 0.95;     // above, the series of freed budgets hardly converges
 }  // namespace
 
 void Solver::prepare(const Program& program) {

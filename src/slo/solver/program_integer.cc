@@ -8,9 +8,9 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kRounding = 1e-6;  // sizes this close below an integer count as it
-constexpr uint32_t kMixedRounds = 2;
-constexpr uint32_t kMaxDrops = 4;
+constexpr double kRounding = 1e-6;    // sizes this close below an integer count as it
+constexpr uint32_t kMixedRounds = 2;  // of raises, where fills mix
+constexpr uint32_t kMaxDrops = 4;     // buffers of a group that are bypassed for their price
 constexpr uint32_t kNone = ~0U;
 }  // namespace
 

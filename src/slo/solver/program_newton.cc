@@ -11,7 +11,7 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr uint32_t kMaxHalvings = 6;
+constexpr uint32_t kMaxHalvings = 6;  // of a step that does not make the dual grow
 // Of a row's diagonal: for flows that share all modules that hold them.
 constexpr double kRidge = 1e-6;
 
