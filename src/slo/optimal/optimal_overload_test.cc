@@ -162,7 +162,7 @@ TEST(OptimalOverload, GapsInIdleTimeAreNoWork) {
   task.gap_ns = task.idle_ns / 2;
   EXPECT_EQ(task.work_ns(), work_ns);
   ProgramView view(plant.model, {});
-  Load load(plant.model, {});
+  Load load(plant.model);
   view.update(seen);
   ASSERT_TRUE(load.update(seen, view));
   const double idle_ns = static_cast<double>(task.idle_ns) / 2;
