@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..base.problems import BadInput, Problem, suggestion
+from ..base.promise import DEFAULT_PERCENTILE
 from ..costs.law import CostLaw, law_from
 from .model import whole_model
 
@@ -78,7 +79,9 @@ class _Task:
 class Meter:
     """Measures a program whose batches a controller sizes, period by period."""
 
-    def __init__(self, model: Mapping[str, Any], now_ns: int = 0, percentile: float = 0.95):
+    def __init__(
+        self, model: Mapping[str, Any], now_ns: int = 0, percentile: float = DEFAULT_PERCENTILE
+    ):
         if not 0 <= percentile <= 1:
             raise BadInput(
                 Problem(f"{percentile!r} is no percentile", key="percentile", fix="0 to 1")
