@@ -56,13 +56,6 @@ TEST(FitTest, AnErrorAtSmallSizesIsAReason) {
   EXPECT_NE(reason(first, 0.1).find("off at 1 packets"), std::string::npos) << reason(first, 0.1);
 }
 
-TEST(FitTest, PercentileIsByNearestRank) {
-  EXPECT_EQ(percentile({5, 1, 4, 2, 3}, 0), 1);
-  EXPECT_EQ(percentile({5, 1, 4, 2, 3}, 0.5), 3);
-  EXPECT_EQ(percentile({5, 1, 4, 2, 3}, 1), 5);
-  EXPECT_EQ(percentile({7}, 0.1), 7);
-}
-
 // Most rounds are slowed down, by up to ten times: the law is that of the quiet rounds.
 TEST(FitTest, SlowRoundsDoNotCount) {
   Rounds rounds(std::vector<double>(kBatchPkts, 0.0));

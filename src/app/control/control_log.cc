@@ -3,10 +3,11 @@
 
 #include <algorithm>
 
+#include "base/percentile.h"
 #include "exec/percentiles.h"
 #include "exec/promise.h"
-
 #include "exec/ring_size.h"
+
 namespace batchplane::app {
 
 void StepTimes::note(uint64_t ns) {
@@ -22,9 +23,8 @@ Value StepTimes::value() const {
   if (ns_.empty()) return {};
   std::vector<uint64_t> sorted = ns_;
   std::ranges::sort(sorted);
-  const size_t last = sorted.size() - 1;
-  return Dict{
-      {"median", sorted[last / 2]}, {"p99", sorted[(last * 99 + 50) / 100]}, {"max", sorted[last]}};
+  const auto ranked = [&](double p) { return sorted[nearest_rank(sorted.size(), p) - 1]; };
+  return Dict{{"median", ranked(0.5)}, {"p99", ranked(0.99)}, {"max", ranked(1)}};
 }
 
 namespace {
