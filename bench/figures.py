@@ -84,24 +84,9 @@ def figures_of(results: Mapping[str, Json]) -> list[tuple[str, Json]]:
 def cost_table(modules: Json, hop: Json | None) -> Json:
     """The table of module costs, with the engine's hop if it was measured."""
     table: Json = dict(modules["cost_table"])
-    law = hop_law(hop) if hop is not None else None
-    if law is not None:
-        table["engine_hop"] = law
+    if hop is not None and "cost" in hop:
+        table["engine_hop"] = hop["cost"]
     return table
-
-
-def hop_law(hop: Json) -> Json | None:
-    """cost_per_batch and cost_per_pkt of a hop, from its ns per packet at batches of 1 and 32."""
-    per_pkt = {
-        batch: figure["value"]
-        for figure in hop["figures"]
-        for batch in (1, 32)
-        if figure["label"] == f"hop to a null module at batch {batch}"
-    }
-    if len(per_pkt) < 2:
-        return None
-    slope = (32 * per_pkt[32] - per_pkt[1]) / 31
-    return {"cost_per_batch_ns": max(per_pkt[1] - slope, 0.0), "cost_per_pkt_ns": max(slope, 0.0)}
 
 
 def number(value: float) -> str:

@@ -9,12 +9,6 @@
 
 namespace bench {
 
-double percentile(std::vector<double> values, double p) {
-  const auto rank = static_cast<std::ptrdiff_t>(p * static_cast<double>(values.size() - 1) + 0.5);
-  std::nth_element(values.begin(), values.begin() + rank, values.end());
-  return values[static_cast<size_t>(rank)];
-}
-
 double median_of(std::vector<double> values) {
   std::ranges::sort(values);
   const size_t n = values.size();

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/percentile.h"
+
 namespace bench {
 
 // A figure with its 95 % bootstrap interval.
@@ -17,8 +19,7 @@ struct Interval {
   double high = 0;
 };
 
-// The value below which a share p of `values` lies, by nearest rank. At least one value.
-[[nodiscard]] double percentile(std::vector<double> values, double p);
+using batchplane::percentile;
 [[nodiscard]] double median_of(std::vector<double> values);
 // Median, least and most.
 [[nodiscard]] Interval spread(const std::vector<double>& values);

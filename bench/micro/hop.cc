@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // hop.cc - what the engine takes to pass a batch on to a module that does nothing: chains of 0 to
 // 16 of them.
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/cost_fit.h"
 #include "common/engine_bench.h"
 #include "common/environment.h"
 #include "common/report.h"
@@ -50,7 +52,8 @@ int run(const bench::Options& options) {
     uint32_t batch_pkts;
     double limit_ns;
   };
-  for (const Case& c : {Case{32, 0.5}, Case{1, 3.0}}) {
+  std::vector<batchplane::CostLaw::Point> of_batches;
+  for (const Case& c : {Case{1, 3.0}, Case{32, 0.5}}) {
     const std::string at = " at batch " + std::to_string(c.batch_pkts);
     std::vector<std::unique_ptr<bench::EngineBench>> engines;
     std::vector<bench::Contender> contenders;
@@ -67,9 +70,14 @@ int run(const bench::Options& options) {
     const uint32_t batches = options.batches * (c.batch_pkts == 1 ? 4 : 1);
     const auto results = bench::run_interleaved(contenders, options.trials, batches);
     report.rows("chain" + at, results);
-    report.figure("hop to a null module" + at, "ns per packet", slope_of(results),
-                  bench::Target{c.limit_ns});
+    const bench::Interval pkt_ns = slope_of(results);
+    report.figure("hop to a null module" + at, "ns per packet", pkt_ns, bench::Target{c.limit_ns});
+    of_batches.push_back({c.batch_pkts, c.batch_pkts * pkt_ns.median});
   }
+  const batchplane::CostLaw::Line cost = batchplane::fit_line(of_batches).line;
+  report.attach("cost", nlohmann::json{{"cost_per_batch_ns", cost.cost_per_batch_ns},
+                                       {"cost_per_pkt_ns", cost.cost_per_pkt_ns}}
+                            .dump());
   return report.finish();
 }
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fixed_triggers import ALLOWED, FixedTriggers, Triggers, Value, rate
+from fixed_triggers import FixedTriggers, Triggers, Value, rate
 
+from batchplane.base.promise import DEFAULT_PERCENTILE, is_slo_broken
 from batchplane.costs.law import law_from
 from batchplane.native.loader import make_simulation
 
@@ -75,8 +76,7 @@ def run(
         if number < settle_periods:
             continue
         busy += sum(period["tasks"]["busy_ns"]) / period["period_ns"]
-        seen = zip(period["flows"]["late_pkts"], period["flows"]["pkts"], strict=True)
-        here = [bool(late_pkts > ALLOWED * pkts + 1e-6) for late_pkts, pkts in seen]
+        here = [bool(is_broken) for is_broken in is_slo_broken(period["flows"], DEFAULT_PERCENTILE)]
         late = [before + is_late for before, is_late in zip(late, here[: len(late)], strict=True)]
         any_late.append(any(here))
     mean_pps = statistics.mean(rates[settle_periods:])

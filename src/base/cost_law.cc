@@ -14,13 +14,6 @@ using Point = CostLaw::Point;
 
 double sane(double ns) { return std::isfinite(ns) && ns > 0 ? ns : 0; }
 
-// Whether b lies on or above the chord from a to c.
-bool is_above_chord(const Point& a, const Point& b, const Point& c) {
-  const double to_b_pkts = double{1} * b.size_pkts - a.size_pkts;
-  const double to_c_pkts = double{1} * c.size_pkts - a.size_pkts;
-  return (b.ns - a.ns) * to_c_pkts >= (c.ns - a.ns) * to_b_pkts;
-}
-
 }  // namespace
 
 CostLaw::CostLaw(double cost_per_batch_ns, double cost_per_pkt_ns)
@@ -85,18 +78,6 @@ CostLaw CostLaw::bent_to(const Line& line, double size_pkts) const {
     const double was_ns = line_.ns(point.size_pkts) / line_.ns(size_pkts) * met_ns;
     const double now_ns = law.line_.ns(point.size_pkts);
     point.ns = was_ns > 0 ? sane(point.ns * (now_ns / was_ns)) : now_ns;
-  }
-  return law;
-}
-
-CostLaw CostLaw::lower_hull() const {
-  CostLaw law(line_);
-  for (const Point& point : points_) {
-    std::vector<Point>& hull = law.points_;
-    while (hull.size() >= 2 && is_above_chord(hull[hull.size() - 2], hull.back(), point)) {
-      hull.pop_back();
-    }
-    hull.push_back(point);
   }
   return law;
 }

@@ -57,9 +57,6 @@ class CostLaw {
   // The law with another line: the table keeps its shape relative to the line, and agrees with the new line
   // at `size_pkts`, the size at which the line was measured.
   [[nodiscard]] CostLaw bent_to(const Line& line, double size_pkts) const;
-  // The table's lower convex hull: the best that splitting work into batches of several sizes can achieve. A
-  // line is its own hull.
-  [[nodiscard]] CostLaw lower_hull() const;
 
   // Time of a full batch over that of as many single packets; small = batching pays, 1 = no gain.
   [[nodiscard]] double batchiness(uint32_t batch_limit_pkts) const;

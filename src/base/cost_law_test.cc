@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cost_law_test.cc - cost laws as lines and tables: interpolated, extrapolated, added, scaled and bent, and
-// hulls checked against every chord.
+// cost_law_test.cc - cost laws as lines and tables: interpolated, extrapolated, added, scaled and bent.
 #include "base/cost_law.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
-
-#include "base/rng.h"
 
 namespace batchplane {
 namespace {
@@ -121,37 +118,6 @@ TEST(CostLawTest, WhatTheTableKnewDoesNotBendIt) {
   for (const Point& point : law.points()) {
     EXPECT_DOUBLE_EQ(bent.ns(point.size_pkts), point.ns) << point.size_pkts;
   }
-}
-
-// By definition: no mixture of two table sizes is below the hull, and each corner of the hull is a point of
-// the table.
-TEST(CostLawTest, TheHullIsBelowEveryChordAndTouchesTheTable) {
-  Rng rng(4);
-  for (int round = 0; round < 200; ++round) {
-    std::vector<Point> points;
-    for (uint32_t n = 1 + rng.below(3); n <= 40; n += 1 + rng.below(3)) {
-      points.push_back({n, 10 + 200 * rng.uniform() + 5 * n});
-    }
-    const CostLaw law(points, {100, 5});
-    const CostLaw hull = law.lower_hull();
-    for (const Point& corner : hull.points()) EXPECT_EQ(corner.ns, law.ns(corner.size_pkts));
-    for (size_t i = 0; i < points.size(); ++i) {
-      double best_ns = points[i].ns;
-      for (size_t a = 0; a < i; ++a) {
-        for (size_t b = i + 1; b < points.size(); ++b) {
-          best_ns = std::min(best_ns, CostLaw({points[a], points[b]}, {}).ns(points[i].size_pkts));
-        }
-      }
-      ASSERT_NEAR(hull.ns(points[i].size_pkts), best_ns, 1e-9);
-    }
-  }
-}
-
-TEST(CostLawTest, TheHullOfStairsHasTheirEdges) {
-  const CostLaw hull = CostLaw(stairs()).lower_hull();
-  EXPECT_EQ(std::vector<Point>(hull.points().begin(), hull.points().end()),
-            (std::vector<Point>{{1, 130}, {8, 130}, {32, 370}}));
-  EXPECT_EQ(CostLaw(3, 4).lower_hull(), CostLaw(3, 4));
 }
 
 TEST(CostLawTest, BatchinessComparesAFullBatchWithSingles) {

@@ -2,10 +2,10 @@
 // percentiles.h - percentiles from histogram buckets: by nearest rank, or interpolated.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
+
+#include "base/percentile.h"
 
 namespace batchplane::exec {
 
@@ -26,10 +26,7 @@ template <class CountAt, size_t kWanted>
 void find_percentiles(uint64_t n, uint32_t n_buckets, CountAt&& count_at,
                       WantedPercentile (&wanted)[kWanted]) {
   uint64_t ranks[kWanted];
-  for (size_t w = 0; w < kWanted; ++w) {
-    const double rank = std::ceil(wanted[w].p * static_cast<double>(n));
-    ranks[w] = std::max<uint64_t>(static_cast<uint64_t>(rank), 1);
-  }
+  for (size_t w = 0; w < kWanted; ++w) ranks[w] = nearest_rank(n, wanted[w].p);
   size_t n_left = kWanted;
   uint64_t seen = 0;
   for (uint32_t i = 0; i < n_buckets && n_left != 0; ++i) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/packet/packet_pool.h"
+#include "exec/ring_size.h"
 #include "ports/port_kinds.h"
 
 namespace batchplane {
@@ -110,7 +111,7 @@ PortKindInfo ring_port_kind() {
       .help = "A port in memory: a generator fills it, what is sent into it is freed.",
       .params = {{.name = "size_pkts",
                   .unit = "pkts",
-                  .default_value = 64,
+                  .default_value = exec::kDefaultRingPkts,
                   .help = "packets that it holds at most; small rings keep delays short",
                   .min = 1,
                   .max = 65536},

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include "base/clock.h"
+#include "base/percentile.h"
 #include "base/pin_thread.h"
 #include "core/engine/thread.h"
 #include "profile/fit.h"

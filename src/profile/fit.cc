@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <numeric>
 
+#include "base/percentile.h"
 #include "base/rng.h"
 
 namespace batchplane::profile {
@@ -75,12 +76,6 @@ std::string reason_of(const CostFit& fit, std::span<const CostLaw::Point> points
                        "the time does not grow in a straight line: %.1f ns or %.0f %% off at %g "
                        "packets, where the table holds",
                        worst_ns, 100 * error_of(worst), worst.size_pkts);
-}
-
-double percentile(std::vector<double> values, double p) {
-  const auto rank = static_cast<std::ptrdiff_t>(p * static_cast<double>(values.size() - 1) + 0.5);
-  std::nth_element(values.begin(), values.begin() + rank, values.end());
-  return values[static_cast<size_t>(rank)];
 }
 
 double undisturbed(const std::vector<double>& times, double step) {

@@ -25,9 +25,6 @@ struct Interval {
 [[nodiscard]] std::string reason_of(const CostFit& fit, std::span<const CostLaw::Point> points,
                                     double noise_ns);
 
-// By nearest rank; at least one value.
-[[nodiscard]] double percentile(std::vector<double> values, double p);
-
 // What repeated timings take when nothing disturbs them: their 10th percentile on a clock that tells any
 // two times apart. A clock with steps measures 37 ns as 30 or 40, so the mean of all that lie within a few
 // steps of that counts. Timings that were disturbed by less than that are among them.

@@ -74,13 +74,6 @@ TEST(FitTest, ATimeThatCannotBeIsTold) {
   EXPECT_EQ(fitted.doubts, Doubts{"batches of 3 packets: -4.5 ns, which cannot be: 0 is used"});
 }
 
-TEST(FitTest, PercentileIsByNearestRank) {
-  EXPECT_EQ(percentile({5, 1, 4, 2, 3}, 0), 1);
-  EXPECT_EQ(percentile({5, 1, 4, 2, 3}, 0.5), 3);
-  EXPECT_EQ(percentile({5, 1, 4, 2, 3}, 1), 5);
-  EXPECT_EQ(percentile({7}, 0.1), 7);
-}
-
 // Most rounds are slowed down, by up to ten times: the law is that of the quiet rounds.
 TEST(FitTest, SlowRoundsDoNotCount) {
   Rounds rounds(std::vector<double>(kBatchPkts, 0.0));

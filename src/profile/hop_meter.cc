@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/patience.h"
+#include "base/percentile.h"
 #include "base/pin_thread.h"
 #include "core/engine/thread.h"
 #include "profile/fit.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/percentile.h"
 #include "profile/module_rig.h"
 #include "profile/whole_counts.h"
 

@@ -16,6 +16,7 @@
 #include "base/value.h"
 #include "exec/arrivals.h"
 #include "exec/demand.h"
+#include "exec/ring_size.h"
 #include "exec/turns.h"
 #include "sim/loop_order.h"
 #include "sim/packet.h"
@@ -56,7 +57,7 @@ struct SourceSpec {
   // Closed loop: number of packets in flight; each one that leaves admits the next. The first ones
   // enter one by one at rate_pps, and making packets takes no time. 0: open loop.
   uint32_t window_pkts = 0;
-  uint32_t ring_pkts = 64;
+  uint32_t ring_pkts = exec::kDefaultRingPkts;
   bool is_inline = false;  // packets are made when the worker polls; ring_pkts is then the batch
   double pkt_ns = 0;       // time of the generator's core per packet
   double burst_ns = 0;     // and per burst put into the ring

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "exec/ring_size.h"
 #include "sim/spec_fields.h"
 #include "sim/spec_read.h"
 
@@ -107,6 +108,7 @@ void check_trace(const TraceArrivals& trace, size_t n_flows, const std::string& 
   }
 }
 
+// The simulated port's ring.
 uint32_t ring_pkts_of(const PipelineSpec& pipeline, const std::string& port) {
   for (const PortSpec& spec : pipeline.ports) {
     if (spec.name != port) continue;
@@ -115,7 +117,7 @@ uint32_t ring_pkts_of(const PipelineSpec& pipeline, const std::string& port) {
       return static_cast<uint32_t>(std::clamp<int64_t>(it->second.as_int(), 1, 1 << 20));
     }
   }
-  return 64;
+  return exec::kDefaultRingPkts;
 }
 
 }  // namespace

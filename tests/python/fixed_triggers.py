@@ -18,7 +18,6 @@ from typing import Any
 from batchplane.native.loader import make_simulation
 
 SETTLE_NS, MEASURED_NS = 1_000_000, 8_000_000
-ALLOWED = 0.05  # of packets late: SLOs are about the 95th percentile
 COARSE = (0, 2, 4, 6, 8, 12, 16, 24, 32)
 MAX_GRID = 250
 STARTS = 3

@@ -15,6 +15,7 @@ from typing import Any
 
 from random_pipelines import BATCH_PKTS, LOOP, RandomPipeline
 
+from batchplane.base.promise import DEFAULT_PERCENTILE, is_slo_broken
 from batchplane.native.loader import make_simulation
 
 PERIOD_NS = 1_000_000
@@ -102,7 +103,7 @@ class Found:
     violated: float = 0.0  # share of periods in which any flow was late
 
 
-def _measured(periods: Iterable[Mapping[str, Any]], slo_ns: int = 0) -> Found:
+def _measured(periods: Iterable[Mapping[str, Any]]) -> Found:
     """Sums over these periods, and the worst delay of each flow."""
     pkts, ns, n_late, n_periods = 0, 0, 0, 0
     worst: list[int] = []
@@ -113,8 +114,7 @@ def _measured(periods: Iterable[Mapping[str, Any]], slo_ns: int = 0) -> Found:
         ns += int(period["period_ns"])
         delays = [int(d) for d in flows["delay_ns"]]
         worst = [max(a, b) for a, b in zip(worst or delays, delays, strict=True)]
-        late = zip(flows["late_pkts"], flows["pkts"], strict=True)
-        n_late += slo_ns > 0 and any(n > 0.05 * of + 1e-6 for n, of in late)
+        n_late += bool(is_slo_broken(flows, DEFAULT_PERCENTILE).any())
     return Found(pkts * 1e9 / ns, tuple(worst), n_late / n_periods)
 
 
@@ -161,7 +161,7 @@ def run_controlled(
     sim.set_controller(controller, {})
     for _ in _periods(sim, settle, True):
         pass
-    return _measured(_periods(sim, periods, True), slo_ns)
+    return _measured(_periods(sim, periods, True))
 
 
 def slo_of(spec: dict[str, Any], share: float) -> int:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+# That SLOs bound unless the settings say otherwise (src/slo/model/controller.h).
+DEFAULT_PERCENTILE = 0.95
 # 1 - 0.9 is a little less than 0.1; without this, 10 late packets of 100 would be too many.
 _LATE_ROUNDING_PKTS = 1e-6
 

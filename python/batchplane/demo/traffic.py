@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..base.percentile import percentile
 from ..base.problems import RunFailed
 from ..daemon.client import Client
 from .netns import Namespace
@@ -141,8 +142,3 @@ def received_bytes(host: Namespace) -> dict[int, int]:
 def shown_ms(ordered: Sequence[float], p: float) -> str:
     """A percentile for tables."""
     return f"{percentile(ordered, p):.1f}" if ordered else "none"
-
-
-def percentile(ordered: Sequence[float], p: float) -> float:
-    """Nearest rank."""
-    return ordered[min(len(ordered) - 1, int(p * len(ordered)))]

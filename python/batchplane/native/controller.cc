@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "exec/ring_size.h"
 #include "model.h"
 #include "slo/controllers.h"
 #include "slo/model/cost_estimate.h"
@@ -67,6 +68,7 @@ void add_controller(nb::module_& m) {
            nb::arg("name"), nb::arg("settings"))
       .def("step", &PyController::step, nb::arg("period"))
       .def("explain", &PyController::explain);
+  m.attr("DEFAULT_RING_PKTS") = exec::kDefaultRingPkts;
 }
 
 }  // namespace batchplane::native

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..base.promise import DEFAULT_PERCENTILE
 from ..native.loader import NativePlanner, make_planner
 from ..sim.prepare import Inputs
 from .branches import Branch, branches_of
@@ -144,7 +145,7 @@ class Planner:
     @property
     def percentile(self) -> float:
         """The percentile of delays that SLOs refer to."""
-        return float(self._settings.get("percentile", 0.95))
+        return float(self._settings.get("percentile", DEFAULT_PERCENTILE))
 
     def plan(
         self,

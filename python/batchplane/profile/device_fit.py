@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..base.percentile import percentile
 from ..costs.batch_law import BatchLaw, BatchTable
 
 _PARTS = 4
@@ -100,9 +100,4 @@ def fit_and_judge(points: Sequence[Point]) -> Fit:
     law = with_table(replace(judged, table=None), points)
     if not errors:
         return Fit(law)
-    return Fit(law, rank(errors, 0.5), rank(errors, 0.95), len(errors))
-
-
-def rank(ordered: Sequence[float], share: float) -> float:
-    """A percentile by nearest rank."""
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+    return Fit(law, percentile(errors, 0.5), percentile(errors, 0.95), len(errors))

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..base.promise import is_slo_broken
+from ..base.promise import DEFAULT_PERCENTILE, is_slo_broken
 from ..control.python import ControllerFault
 from ..show.rates import PERCENTILES, Snapshot, buffer_list, compute_rates
 from ..show.report import report_json
@@ -214,7 +214,7 @@ class Result:
     model: dict[str, Any]
     log: PeriodLog
     cpu_s: float = 0.0
-    percentile: float = 0.95
+    percentile: float = DEFAULT_PERCENTILE
     faults: list[ControllerFault] = field(default_factory=list)
     events: list[str] = field(default_factory=list)  # of the scenario, as they happened
     warnings: list[str] = field(default_factory=list)

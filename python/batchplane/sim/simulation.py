@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.problems import BadInput, Problem
+from ..base.promise import DEFAULT_PERCENTILE
 from ..changes.events import pipeline_names
 from ..changes.scenario import Scenario
 from ..changes.settings import parse_settings
@@ -245,7 +246,7 @@ class Simulation:
             model=self.model,
             log=log,
             cpu_s=cpu_s,
-            percentile=float((settings or {}).get("percentile", 0.95)),
+            percentile=float((settings or {}).get("percentile", DEFAULT_PERCENTILE)),
             faults=[] if guard is None else guard.faults,
             events=self.events,
             warnings=self.warnings,

@@ -10,7 +10,6 @@ from ..base.problems import BadInput, Problem
 from ..native.loader import load_native
 from .model import whole_model
 
-_RING_PKTS = 64  # default of the setting
 _SECTIONS = ("modules", "flows", "tasks", "inputs", "legs")
 
 
@@ -98,23 +97,27 @@ class Controller:
         whole["flows"] = {"slo_ns": slos, **period["flows"]}
         if "inputs" in period:
             held = whole["modules"].get("held_pkts", [0] * len(self._names))
-            waiting = self._waiting(held, whole["modules"]["trigger_pkts"])
+            ring_pkts = period["inputs"].get("ring_pkts", [0] * len(self.model["inputs"]))
+            waiting = self._waiting(held, whole["modules"]["trigger_pkts"], ring_pkts)
             whole["inputs"] = {**waiting, **period["inputs"]}
         return whole
 
-    def _waiting(self, held_pkts: Sequence[int], triggers_pkts: Sequence[int]) -> dict[str, Any]:
+    def _waiting(
+        self, held_pkts: Sequence[int], triggers_pkts: Sequence[int], rings_pkts: Sequence[int]
+    ) -> dict[str, Any]:
         """If a program has no ring before its buffers, items beyond their triggers count as waiting
         there; more than a ring of them means that the worker is overloaded."""
+        default_pkts = load_native().DEFAULT_RING_PKTS  # of inputs that tell no ring size
         beyond = [0] * len(self.model["tasks"])
         for module, held, trigger in zip(
             self.model["modules"], held_pkts, triggers_pkts, strict=True
         ):
             beyond[module["task"]] += max(0, int(held) - int(trigger))
         beyond = [beyond[row["task"]] for row in self.model["inputs"]]
-        ring_pkts = int(self.settings.get("ring_pkts", _RING_PKTS))
+        rings = [int(ring_pkts) or default_pkts for ring_pkts in rings_pkts]
         return {
-            "waiting_pkts": [min(pkts, ring_pkts) for pkts in beyond],
-            "backlog_pkts": [max(0, pkts - ring_pkts) for pkts in beyond],
+            "waiting_pkts": [min(pkts, ring) for pkts, ring in zip(beyond, rings, strict=True)],
+            "backlog_pkts": [max(0, pkts - ring) for pkts, ring in zip(beyond, rings, strict=True)],
         }
 
     def _check_columns(self, section: str, columns: Mapping[str, Any]) -> None:

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "base/percentile.h"
 #include "exec/percentiles.h"
 #include "exec/promise.h"
+#include "exec/ring_size.h"
 
 namespace batchplane::app {
 
@@ -21,9 +23,8 @@ Value StepTimes::value() const {
   if (ns_.empty()) return {};
   std::vector<uint64_t> sorted = ns_;
   std::ranges::sort(sorted);
-  const size_t last = sorted.size() - 1;
-  return Dict{
-      {"median", sorted[last / 2]}, {"p99", sorted[(last * 99 + 50) / 100]}, {"max", sorted[last]}};
+  const auto ranked = [&](double p) { return sorted[nearest_rank(sorted.size(), p) - 1]; };
+  return Dict{{"median", ranked(0.5)}, {"p99", ranked(0.99)}, {"max", ranked(1)}};
 }
 
 namespace {
@@ -41,13 +42,14 @@ exec::FlowPeriod without(const exec::FlowPeriod& period, double inside_pkts) {
 
 // Upper bound of a flow's packets that one gap in a worker's time may delay: its share of a full ring, of the
 // arrivals until the ring has drained, and what its buffers hold.
-double inside_pkts(const exec::PeriodSnapshot& period, const exec::ControlModel& model, size_t flow,
-                   uint64_t ring_pkts) {
+double inside_pkts(const exec::PeriodSnapshot& period, const exec::ControlModel& model,
+                   size_t flow) {
   uint64_t all_pkts = 0;
   for (const exec::FlowPeriod& each : period.flows) all_pkts += each.pkts;
   double pkts = 0;
   if (all_pkts != 0) {
-    pkts = 2.0 * static_cast<double>(ring_pkts) * static_cast<double>(period.flows[flow].pkts) /
+    const auto ring_pkts = static_cast<double>(exec::largest_ring_pkts(model, period));
+    pkts = 2.0 * ring_pkts * static_cast<double>(period.flows[flow].pkts) /
            static_cast<double>(all_pkts);
   }
   for (const uint32_t m : model.flows[flow].path) pkts += period.modules[m].trigger_pkts;
@@ -122,7 +124,7 @@ void ControlLog::note_period(const exec::PeriodSnapshot& period, const exec::Con
   bool is_late = false;
   for (size_t f = 0; f < flows.size(); ++f) {
     const Kept kept = flows[f].add(period.flows[f], settings.percentile, hole_ns,
-                                   count * inside_pkts(period, model, f, settings.ring_pkts));
+                                   count * inside_pkts(period, model, f));
     is_late |= kept == Kept::kNo;
     if (kept == Kept::kNotJudged || !is_quiet) continue;
     ++flows[f].quiet_periods;

@@ -102,8 +102,7 @@ class ControlLog {
   };
 
   void begin(size_t n_flows, const std::vector<uint64_t>& control_ns);
-  // `gaps`: gaps in a worker's time that its work does not explain; `ring_pkts`: capacity in front of the
-  // first module.
+  // `gaps`: gaps in a worker's time that its work does not explain.
   void note_period(const exec::PeriodSnapshot& period, const exec::ControlModel& model,
                    const slo::Settings& settings, const ControlTap::Gaps& gaps);
   // Records a decision that changes something.

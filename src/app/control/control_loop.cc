@@ -2,8 +2,6 @@
 // control_loop.cc - choosing controllers and stepping them.
 #include "app/control/control_loop.h"
 
-#include <algorithm>
-
 #include "base/clock.h"
 #include "slo/controllers.h"
 #include "slo/model/model.h"
@@ -21,26 +19,10 @@ exec::ControlModel model_of(const Engine& engine) {
   return model;
 }
 
-// The largest ring that generators fill: the packets that may be ahead of a new one.
-uint64_t ring_pkts_of(const PipelineSpec& spec) {
-  constexpr uint64_t kDefaultPkts = 64;
-  uint64_t most = 0;
-  for (const GeneratorSpec& generator : spec.generators) {
-    for (const PortSpec& port : spec.ports) {
-      if (port.name != generator.port) continue;
-      const auto size = port.params.find("size_pkts");
-      const bool is_given = size != port.params.end() && size->second.is_int();
-      most = std::max(most, is_given ? static_cast<uint64_t>(size->second.as_int()) : kDefaultPkts);
-    }
-  }
-  return most == 0 ? kDefaultPkts : most;
-}
-
 slo::Settings settings_for(const ControlChoice& choice, const PipelineSpec& spec,
                            bool is_idle_hold) {
   slo::Settings base;
   base.stranding_limit_ns = spec.engine.stranding_limit_ns;
-  base.ring_pkts = ring_pkts_of(spec);
   base.releases_when_idle = !is_idle_hold;
   return slo::settings_from(choice.settings, base);
 }

@@ -12,6 +12,7 @@
 #include "app/plan/memory_plan.h"
 #include "app/start/profile_run.h"
 #include "app/wire/json_value.h"
+#include "base/percentile.h"
 #include "base/pin_thread.h"
 #include "core/engine/thread.h"
 #include "profile/device_loop.h"
@@ -126,10 +127,10 @@ List points_of(const DeviceProfileRequest& request, Bench& bench) {
       Dict point = place_value(place);
       point["batch_pkts"] = batch_pkts;
       point["pkt_bytes"] = place.loop->mean_pkt_bytes();
-      point["batch_ns"] = profile::percentile(batch_ns, kUndisturbed);
-      point["median_ns"] = profile::percentile(batch_ns, 0.5);
+      point["batch_ns"] = percentile(batch_ns, kUndisturbed);
+      point["median_ns"] = percentile(batch_ns, 0.5);
       point["wall_ns"] = times.wall_ns;
-      point["feed_ns"] = profile::percentile(times.feed_ns, kUndisturbed);
+      point["feed_ns"] = percentile(times.feed_ns, kUndisturbed);
       point["jobs"] = times.jobs;
       point["dropped_pkts"] = times.dropped_pkts;
       points.emplace_back(std::move(point));
@@ -151,7 +152,7 @@ List pairs_of(const DeviceProfileRequest& request, Bench& bench) {
   for (Place& place : bench.places) {
     const profile::DeviceTimes times = place.loop->run(n, request.ms);
     if (!times.is_good()) continue;
-    place.alone_run_ns = profile::percentile(times.run_ns, 0.5);
+    place.alone_run_ns = percentile(times.run_ns, 0.5);
     place.alone_wall_ns = times.wall_ns;
   }
   for (size_t i = 0; i < bench.places.size(); ++i) {
@@ -166,8 +167,8 @@ List pairs_of(const DeviceProfileRequest& request, Bench& bench) {
         row["one_factor"] = row["other_factor"] = 1 / (one.alone_wall_ns / both.first.wall_ns +
                                                        other.alone_wall_ns / both.second.wall_ns);
       } else {
-        row["one_factor"] = profile::percentile(both.first.run_ns, 0.5) / one.alone_run_ns;
-        row["other_factor"] = profile::percentile(both.second.run_ns, 0.5) / other.alone_run_ns;
+        row["one_factor"] = percentile(both.first.run_ns, 0.5) / one.alone_run_ns;
+        row["other_factor"] = percentile(both.second.run_ns, 0.5) / other.alone_run_ns;
       }
       rows.emplace_back(std::move(row));
     }

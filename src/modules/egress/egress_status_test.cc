@@ -7,6 +7,7 @@
 #include <array>
 #include <vector>
 
+#include "base/percentile.h"
 #include "base/rng.h"
 #include "modules/egress/egress_count.h"
 #include "modules/egress/egress_test_util.h"
@@ -176,7 +177,7 @@ TEST(RecentWaits, BracketsPercentiles) {
   RecentWaits::Sums sums{};
   waits.add_to(sums);
   for (const double share : {0.5, 0.9, 0.99}) {
-    const uint64_t exact = all[static_cast<size_t>(share * static_cast<double>(all.size()))];
+    const uint64_t exact = all[nearest_rank(all.size(), share) - 1];
     const uint64_t told = RecentWaits::quantile_ns(sums, share);
     EXPECT_GT(told, exact) << share;
     EXPECT_LE(told, 2 * exact) << share;

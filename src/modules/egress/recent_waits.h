@@ -10,6 +10,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "exec/percentiles.h"
+
 namespace batchplane {
 
 class RecentWaits {
@@ -42,13 +44,11 @@ class RecentWaits {
   static uint64_t quantile_ns(const Sums& sums, double share) noexcept {
     uint64_t all = 0;
     for (const uint64_t n : sums) all += n;
-    const auto wanted = static_cast<uint64_t>(share * static_cast<double>(all));
-    uint64_t below = 0;
-    for (uint32_t range = 0; range < kRanges; ++range) {
-      below += sums[range];
-      if (below > wanted) return uint64_t{1} << (range + kShift);
-    }
-    return 0;
+    if (all == 0) return 0;
+    exec::WantedPercentile wanted[] = {{share}};
+    exec::find_percentiles(
+        all, kRanges, [&](uint32_t range) { return sums[range]; }, wanted);
+    return uint64_t{1} << (wanted[0].bucket + kShift);
   }
 
  private:

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "exec/ring_size.h"
+
 namespace batchplane::slo {
 namespace {
 constexpr double kBusyIdle = 0.02;    // idle share of a worker that is always busy
@@ -34,9 +36,8 @@ std::vector<std::vector<uint32_t>> modules_outside(const Model& model) {
 
 }  // namespace
 
-Load::Load(const Model& model, const Settings& settings)
+Load::Load(const Model& model)
     : model_(model),
-      settings_(settings),
       is_fed_(model.tasks.size()),
       outside_(modules_outside(model)),
       heaviest_(model.tasks.size()),
@@ -59,6 +60,7 @@ Load::Load(const Model& model, const Settings& settings)
 bool Load::count_inputs(const Snapshot& snapshot, const ProgramView& view, double& offered_pkts) {
   bool is_waiting = false;
   offered_pkts = 0;
+  ring_pkts_ = exec::largest_ring_pkts(model_, snapshot);
   window_pkts_ = 0;
   waiting_pkts_ = 0;
   std::ranges::fill(left_pkts_, 0.0);
@@ -77,8 +79,7 @@ bool Load::count_inputs(const Snapshot& snapshot, const ProgramView& view, doubl
   // Without counts of its inputs, a task's full runs mean a ring that is never empty.
   for (uint32_t t = 0; snapshot.inputs.empty() && t < model_.tasks.size(); ++t) {
     if (is_fed_[t] && view.is_input_full(snapshot, t)) {
-      left_pkts_[t] =
-          std::max(0.0, static_cast<double>(settings_.ring_pkts) - poll_limits_pkts_[t]);
+      left_pkts_[t] = std::max(0.0, static_cast<double>(ring_pkts_) - poll_limits_pkts_[t]);
     }
   }
   return is_waiting;

@@ -13,7 +13,7 @@ namespace batchplane::slo {
 
 class Load {
  public:
-  Load(const Model& model, const Settings& settings);
+  explicit Load(const Model& model);
   // Returns false if nothing arrived.
   bool update(const Snapshot& snapshot, const ProgramView& view);
 
@@ -27,6 +27,8 @@ class Load {
   [[nodiscard]] double offered_pkts_per_ns() const { return offered_pkts_per_ns_; }
   // Extra rate needed to work off what waits outside within a few periods.
   [[nodiscard]] double drain_pkts_per_ns() const { return drain_pkts_per_ns_; }
+  // Capacity of the largest ring in front of the pipeline.
+  [[nodiscard]] uint64_t ring_pkts() const { return ring_pkts_; }
   // Packets in flight in closed loops; 0 if there is none.
   [[nodiscard]] uint32_t window_pkts() const { return window_pkts_; }
   // By task: packets it polls per packet that enters the pipeline.
@@ -64,7 +66,6 @@ class Load {
   bool count_inputs(const Snapshot& snapshot, const ProgramView& view, double& offered_pkts);
 
   const Model& model_;
-  const Settings& settings_;
   std::vector<bool> is_fed_;                    // by task: gets packets from outside the pipeline
   std::vector<std::vector<uint32_t>> outside_;  // by task: inputs and modules outside all segments
   std::vector<Heaviest> heaviest_;              // of these
@@ -86,6 +87,7 @@ class Load {
   double offered_pkts_per_ns_ = 0;
   double waiting_pkts_ = 0;  // outside, at the end of the period
   double drain_pkts_per_ns_ = 0;
+  uint64_t ring_pkts_ = 0;
   uint32_t window_pkts_ = 0;
   uint32_t full_periods_ = 0;  // consecutive full periods with nothing known to wait outside
   bool was_known_ = false;     // the offered rate was known

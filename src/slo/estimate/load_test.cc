@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "exec/ring_size.h"
 #include "slo/estimate/rings.h"
 #include "slo/model/ring_plant_test_util.h"
 
@@ -23,7 +24,7 @@ struct Rig {
   RingPlant plant;
   Settings settings;
   ProgramView view{plant.model, settings};
-  Load load{plant.model, settings};
+  Load load{plant.model};
 };
 
 TEST(Load, AnInputThatFillsEveryPollIsNeverEmpty) {
@@ -49,7 +50,18 @@ TEST(Load, APollLeavesTheRestOfAFullRing) {
   Snapshot snapshot = rig.step();
   snapshot.inputs.clear();
   EXPECT_TRUE(rig.load.update(snapshot, rig.view));
-  EXPECT_DOUBLE_EQ(rig.load.left_pkts(0), 64 - 8);
+  EXPECT_DOUBLE_EQ(rig.load.left_pkts(0), exec::kDefaultRingPkts - 8);
+}
+
+// Real ports have rings of their own size.
+TEST(Load, InputsTellTheSizeOfTheRing) {
+  Rig rig(0);
+  rig.plant.ring_pkts = 1024;
+  Snapshot snapshot = rig.step();
+  EXPECT_EQ(rig.load.ring_pkts(), 1024U);
+  snapshot.inputs.clear();
+  EXPECT_TRUE(rig.load.update(snapshot, rig.view));
+  EXPECT_EQ(rig.load.ring_pkts(), exec::kDefaultRingPkts);
 }
 
 // A ring that is never empty holds its credit; what the next poll takes does not wait.

@@ -36,7 +36,6 @@ struct Settings {
   // The engine fires the oldest buffer when its input is empty (`idle: release`), so below
   // saturation buffers collect very little.
   bool releases_when_idle = false;
-  uint64_t ring_pkts = 64;           // capacity of the input ring
   uint64_t turnaround_extra_ns = 0;  // time that polling adds, measured separately
   // For `primal`: the master redistributes the flows' budgets once every this many periods.
   uint32_t master_periods = 10;

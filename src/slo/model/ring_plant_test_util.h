@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/percentile.h"
 #include "base/rng.h"
 #include "slo/model/controller.h"
 #include "slo/model/model.h"
@@ -208,20 +209,16 @@ class RingPlant {
     runs_ns_.push_back(now_ns_ - start_ns);
   }
 
-  static double percentile_of(std::vector<double>& values, double p) {
-    if (values.empty()) return 0;
-    const auto at = static_cast<size_t>(p * static_cast<double>(values.size() - 1));
-    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at),
-                     values.end());
-    return values[at];
+  static double percentile_or_0(const std::vector<double>& values, double p) {
+    return values.empty() ? 0 : percentile(values, p);
   }
 
-  Snapshot snapshot(double period_ns, double percentile) {
+  Snapshot snapshot(double period_ns, double p) {
     Snapshot out{.now_ns = static_cast<uint64_t>(now_ns_),
                  .period_ns = static_cast<uint64_t>(period_ns)};
     out.modules.resize(model.modules.size());
     out.flows.resize(leaves_.size());
-    task_.run_p99_ns = static_cast<uint64_t>(percentile_of(runs_ns_, 0.99));
+    task_.run_p99_ns = static_cast<uint64_t>(percentile_or_0(runs_ns_, 0.99));
     out.tasks = {task_};
     input_.taken_pkts = task_.in_pkts;
     input_.waiting_pkts = ring_.size();
@@ -249,7 +246,7 @@ class RingPlant {
         flow.delay_sum_ns += static_cast<uint64_t>(delay_ns);
         flow.delay_max_ns = std::max(flow.delay_max_ns, static_cast<uint64_t>(delay_ns));
       }
-      flow.delay_ns = static_cast<uint64_t>(percentile_of(state.delays, percentile));
+      flow.delay_ns = static_cast<uint64_t>(percentile_or_0(state.delays, p));
     }
     return out;
   }

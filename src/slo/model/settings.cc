@@ -28,8 +28,6 @@ constexpr Entry kEntries[] = {
     {"controllable_bound", 0, 1, false, [](Settings& s, double v) { s.controllable_bound = v; }},
     {"max_iterations", 1, 1000, true,
      [](Settings& s, double v) { s.max_iterations = static_cast<uint32_t>(v); }},
-    {"ring_pkts", 1, 1 << 20, true,
-     [](Settings& s, double v) { s.ring_pkts = static_cast<uint64_t>(v); }},
     {"turnaround_extra_ns", 0, 1e9, true,
      [](Settings& s, double v) { s.turnaround_extra_ns = static_cast<uint64_t>(v); }},
     {"master_periods", 1, 1e6, true,

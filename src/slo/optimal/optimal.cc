@@ -32,7 +32,7 @@ Optimal::Optimal(const Model& model, const Settings& settings)
       settings_(settings),
       view_(model, settings_),
       alike_(view_.program()),
-      load_(model, settings_),
+      load_(model),
       rings_(model),
       margin_(settings_),
       flows_(model.flows.size()),
@@ -236,7 +236,7 @@ void Optimal::limit_ages() {
     // Limits that cut batches short whenever a queue forms make the queue longer, and then cut all
     // batches, if the load is more than is carried so.
     const double queue_pkts =
-        load_of(t) > kQueueLoad ? rings * static_cast<double>(settings_.ring_pkts) : 0;
+        load_of(t) > kQueueLoad ? rings * static_cast<double>(load_.ring_pkts()) : 0;
     task.queue_ns = queue_pkts * at_.task_pkt_ns[t];
   }
   as_real_.assign(chosen_.begin(), chosen_.end());

@@ -47,7 +47,7 @@ bool Optimal::is_held_up(const Snapshot& snapshot, uint32_t f) const {
     if (static_cast<double>(task.gap_ns) < least_ns) continue;
     const double share =
         static_cast<double>(period.pkts) / std::max(1.0, static_cast<double>(task.in_pkts));
-    double inside_pkts = 2.0 * static_cast<double>(settings_.ring_pkts) * share;
+    double inside_pkts = 2.0 * static_cast<double>(load_.ring_pkts()) * share;
     for (uint32_t j = row.modules_begin; j < row.modules_end; ++j) {
       inside_pkts += view_.current()[program.flow_modules[j]];
     }

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/rng.h"
+#include "exec/ring_size.h"
 #include "slo/optimal/optimal.h"
 #include "slo/optimal/optimal_age.h"
 #include "slo/solver/program_test_util.h"
@@ -79,7 +80,7 @@ Snapshot period_of(const Model& model, Rng& rng, double slo_factor) {
 void saturate(ProgramView& view, const Snapshot& snapshot, const Settings& settings) {
   ProgramTask& task = view.program().tasks[0];
   task.is_saturated = true;
-  task.runs_waited = 1 + static_cast<double>(settings.ring_pkts) / task.run_pkts;
+  task.runs_waited = 1 + static_cast<double>(exec::kDefaultRingPkts) / task.run_pkts;
   for (size_t f = 0; f < snapshot.flows.size(); ++f) {
     view.program().flows[f].budget_ns =
         Margin(settings).most_ns(static_cast<double>(snapshot.flows[f].slo_ns), 0);

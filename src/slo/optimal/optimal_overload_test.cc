@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "exec/promise.h"
 #include "slo/model/ring_plant_test_util.h"
 #include "slo/optimal/optimal.h"
 
@@ -11,6 +12,7 @@ namespace batchplane::slo {
 namespace optimal_overload_test {
 
 constexpr double kPeriodNs = 10e6;
+constexpr double kPercentile = 0.95;
 constexpr uint64_t kHoleNs = 3'000'000;
 
 // Eight leaves with one SLO.
@@ -21,12 +23,12 @@ class Rig {
         optimal_(plant_.model, {}) {}
 
   void step() {
-    seen_ = plant_.run(kPeriodNs, 0.95);
+    seen_ = plant_.run(kPeriodNs, kPercentile);
     decide();
   }
   // A period that begins with a gap: full polls from then on, everything late.
   void step_with_hole() {
-    seen_ = plant_.run(kPeriodNs, 0.95);
+    seen_ = plant_.run(kPeriodNs, kPercentile);
     exec::TaskPeriod& task = seen_.tasks[0];
     task.gaps = 1;
     task.gap_ns = task.busy_gap_ns = kHoleNs;
@@ -50,7 +52,7 @@ class Rig {
     for (int i = 0; i < n; ++i) {
       step();
       violated += std::ranges::any_of(seen_.flows, [](const exec::FlowPeriod& flow) {
-        return flow.late_pkts * 20 > flow.pkts;
+        return exec::is_slo_broken(flow, kPercentile);
       });
     }
     return violated;
@@ -162,7 +164,7 @@ TEST(OptimalOverload, GapsInIdleTimeAreNoWork) {
   task.gap_ns = task.idle_ns / 2;
   EXPECT_EQ(task.work_ns(), work_ns);
   ProgramView view(plant.model, {});
-  Load load(plant.model, {});
+  Load load(plant.model);
   view.update(seen);
   ASSERT_TRUE(load.update(seen, view));
   const double idle_ns = static_cast<double>(task.idle_ns) / 2;

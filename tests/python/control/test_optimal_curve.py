@@ -12,6 +12,7 @@ from functools import cache
 import pytest
 from random_pipelines import random_pipeline
 
+from batchplane.base.promise import DEFAULT_PERCENTILE, is_slo_broken
 from batchplane.native.loader import extension_path, make_simulation
 
 pytestmark = pytest.mark.skipif(
@@ -21,7 +22,6 @@ pytestmark = pytest.mark.skipif(
 
 PERIOD_PKTS = 20_000
 PERIODS, LONG_PERIODS, SETTLED = 24, 60, 10
-ALLOWED = 0.05  # of packets late: SLOs are about the 95th percentile
 MAX_VIOLATED = 1  # period: others are late while they settle
 MAX_SHARE = 0.03  # of the periods of all cases together, over a longer time
 KEEPS_UP = 0.979  # 0.98, minus the error of counts over so few periods
@@ -50,8 +50,7 @@ def run(
             continue
         pkts += int(period["tasks"]["in_pkts"][0])
         time_ns += int(period["period_ns"])
-        flows = zip(period["flows"]["late_pkts"], period["flows"]["pkts"], strict=True)
-        violated += any(int(late) > ALLOWED * int(all_) for late, all_ in flows)
+        violated += bool(is_slo_broken(period["flows"], DEFAULT_PERCENTILE).any())
     return pkts * 1e9 / time_ns, violated
 
 

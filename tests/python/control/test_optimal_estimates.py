@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from built import needs_daemon_and_extension
 
+from batchplane.base.promise import DEFAULT_PERCENTILE, is_slo_broken
 from batchplane.native.loader import make_simulation
 from batchplane.sim.prepare import prepare
 
@@ -44,7 +45,7 @@ def run(told: dict[str, Any] | None) -> tuple[float, int]:
         if number < SETTLED:
             continue
         pkts += int(period["tasks"]["in_pkts"][0])
-        late += bool((period["flows"]["late_pkts"] > 0.05 * period["flows"]["pkts"]).any())
+        late += bool(is_slo_broken(period["flows"], DEFAULT_PERCENTILE).any())
     return pkts / (PERIODS - SETTLED), late
 
 

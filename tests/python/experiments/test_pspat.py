@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from batchplane.base.percentile import percentile
 from batchplane.egress.replay import costs_ns
 from batchplane.egress.virtual import FlatOut, flat_out_mpps
 from batchplane.experiments.common.case import inputs_of
@@ -24,7 +25,7 @@ from batchplane.experiments.pspat import (
     shares,
     throughput,
 )
-from batchplane.experiments.pspat.watched import Watched, latencies_pkts, percentile
+from batchplane.experiments.pspat.watched import Watched, latencies_pkts
 from batchplane.lang.load import load_pipeline
 
 

@@ -15,6 +15,7 @@ import pytest
 from random_pipelines import random_pipeline
 
 from batchplane.base.problems import RunFailed
+from batchplane.base.promise import DEFAULT_PERCENTILE, is_slo_broken
 from batchplane.daemon.process import find_program
 from batchplane.native.loader import extension_path, make_planner, make_simulation
 from batchplane.plan.knobs import Knobs, knob_inputs, train_of_flows
@@ -39,7 +40,6 @@ MAX_ELSEWHERE = 0.05  # of pipelines
 PERIOD_PKTS = 22_400  # as long as the planner's own
 PERIODS = 50  # the second half counts
 FEW, MANY = 15, 200
-MAX_LATE = 0.05  # of a flow's packets
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,7 @@ def simulated(
         if i >= periods // 2:
             pkts += int(period["tasks"]["in_pkts"][0])
             time_ns += int(period["period_ns"])
-            flows = period["flows"]
-            broken += bool((flows["late_pkts"] > MAX_LATE * flows["pkts"]).any())
+            broken += bool(is_slo_broken(period["flows"], DEFAULT_PERCENTILE).any())
     return pkts * 1e9 / time_ns, broken
 
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from ...base.percentile import percentile
 from ...base.problems import RunFailed
 from ...demo.netns import Hosts, missing_for_hosts
 from ...demo.stage import started
-from ...demo.traffic import Load, percentile, received_bytes, running, watch
+from ...demo.traffic import Load, received_bytes, running, watch
 
 LINE_BPS = 100_000_000
 RTT_MS = 20

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
+from ...base.percentile import percentile
 from ...egress.replay import Arrivals, Flows
 from ...egress.virtual import run_virtual
 from ...plots.base import COLOURS
 from ..common.case import Case
 from ..common.experiment import Experiment, Outcome, Results, Row, Setup, shown
 from ..common.verdict import Verdict, at_most, in_range
-from .watched import percentile
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,13 +8,13 @@ import random
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
+from ...base.percentile import percentile
 from ...egress.replay import Arrivals, Flows
 from ...egress.virtual import run_virtual
 from ...plots.base import COLOURS
 from ..common.case import Case
 from ..common.experiment import Experiment, Outcome, Results, Row, Setup, shown
 from ..common.verdict import Verdict, at_least, at_most
-from .watched import percentile
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .watched import percentile
+from ...base.percentile import percentile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -111,8 +111,3 @@ def _waits(result: Replayed, arrivals: Arrivals) -> list[float]:
     came = [ns for ns, flow in zip(arrivals.ns, arrivals.flow, strict=True) if flow == 0]
     left = [ns for ns, flow in zip(result.release_ns, result.flow, strict=True) if flow == 0]
     return sorted((out - at) / PKT_NS for at, out in zip(came, left, strict=False))
-
-
-def percentile(ordered: list[float], p: float) -> float:
-    """Nearest rank."""
-    return ordered[min(len(ordered) - 1, int(p * len(ordered)))]

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// ring_size.h - how many packets the rings in front of a pipeline hold.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "exec/control.h"
+
+namespace batchplane::exec {
+
+// Of a ring port that gives no size; also assumed where no input tells one.
+inline constexpr uint32_t kDefaultRingPkts = 64;
+
+// The largest ring in front of the pipeline, by what its inputs tell: the packets that may be ahead of a new
+// one. Queues and schedulers hold packets that came in elsewhere.
+inline uint64_t largest_ring_pkts(const ControlModel& model, const PeriodSnapshot& period) {
+  uint64_t most_pkts = 0;
+  for (size_t i = 0; i < std::min(model.inputs.size(), period.inputs.size()); ++i) {
+    const ControlInput& input = model.inputs[i];
+    if (!input.is_queue && !input.is_scheduler) {
+      most_pkts = std::max(most_pkts, period.inputs[i].ring_pkts);
+    }
+  }
+  return most_pkts == 0 ? kDefaultRingPkts : most_pkts;
+}
+
+}  // namespace batchplane::exec
