@@ -46,9 +46,6 @@ def claims(rows: Sequence[Row], is_measured: bool = True) -> list[Verdict]:
         at_least(
             "ours: RC(16) under optimal, of the rate that full batches allow",
             {_ROBOT: most / ROBOT_FULL_PPS}, 0.9, times,
-        ).because(
-            "Next to the 4000 ns a batch a packet costs what polls, splits and hops take, which "
-            "those 7.7 Mpps leave out."
         ),
         at_least(
             "ours: RC(16) under optimal, times our own null",
@@ -66,8 +63,5 @@ def claims(rows: Sequence[Row], is_measured: bool = True) -> list[Verdict]:
         at_most(
             "ours: optimal violates an SLO in at most 0.5 % of periods", kept, MAX_VIOLATED,
             percent,
-        ).because(
-            "RC(16) cannot keep 80 % of max's delay at any size: a leaf's batch takes 4000 ns "
-            "however small, so that smaller ones fill no sooner; it is reported as infeasible."
         ),
     ]  # fmt: skip
