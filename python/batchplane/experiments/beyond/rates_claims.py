@@ -16,21 +16,14 @@ _ROBOT, _ORIGINALS, _TIGHT = "RC(16)", "the original's", "80 % of max's"
 MAX_VIOLATED = 0.005
 
 
-_OTHER_MACHINE = (
-    "Simulated costs are not this machine's; the comparison that counts is measured beside the "
-    "original on one machine."
-)
-
-
-def claims(rows: Sequence[Row], is_measured: bool = True) -> list[Verdict]:
+def claims(rows: Sequence[Row]) -> list[Verdict]:
     """One verdict per claim."""
-    other = "" if is_measured else _OTHER_MACHINE
     by = {(row["pipeline"], row["slo"], row["controller"]): row for row in rows}
     found = [
         at_least(
             f"ours: {label} under optimal, times the original's full at the same SLO",
             {label: by[label, _ORIGINALS, "optimal"]["ratio"]}, least, times,
-        ).because(other)
+        )
         for label, least in _MIN_RATIO.items()
     ]  # fmt: skip
     robot = {c: by[_ROBOT, _ORIGINALS, c] for c in ("null", "optimal")}
