@@ -43,8 +43,8 @@ CostsOf = Annotated[
     str,
     typer.Option(
         "--costs",
-        metavar="FILE|prior|epyc|paper",
-        help="module costs; paper: as published in the papers",
+        metavar="FILE|prior|epyc|paper,...",
+        help="module costs; paper: as published in the papers; several: all experiments with each",
     ),
 ]
 Write = Annotated[

@@ -41,6 +41,8 @@ SAME_KIND = "a module of the same kind"
 COMPUTED = "its own parameters"
 SAME_PORT = "ports of the same kind"
 
+# Modules without a hop in front of them: the first one, and those that are an edge elsewhere.
+_WITHOUT_HOP = ("port_in", "merge")
 _PORT_MODULES = ("port_in", "port_out")
 _RING = "ring"
 IN_MEMORY = frozenset({_RING, "null"})  # kinds of ports
@@ -57,6 +59,7 @@ class CostsFile:
     cpu: str = ""
     date: str = ""
     file: str = ""
+    hop: CostLaw | None = None  # what another engine spends on each batch in front of each module
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ def costs_from(document: Any, file: str = "") -> CostsFile:
     # If a file leaves out the engine's own costs, the built-in ones apply.
     loop = head.loop or (load_costs(PRIOR).loop if Path(file) != _PRIORS else {})
     return CostsFile(
-        head.label, tuple(entries), loop, head.cycles_per_ns, head.cpu, head.date, file
+        head.label, tuple(entries), loop, head.cycles_per_ns, head.cpu, head.date, file, head.hop
     )
 
 
@@ -152,14 +155,20 @@ def resolve(pipeline: Mapping[str, Any], file: CostsFile, shown_as: str = "") ->
         raise BadInput(problems)
     on_ports, ports = _of_ports(pipeline, file, _reaching(_priors(), batch_pkts))
     found.update(on_ports)
-    laws = {module: law for module, (law, _) in found.items()}
+    kinds = {module: str(spec["kind"]) for module, spec in pipeline.get("modules", {}).items()}
+    laws = {module: _after_hop(law, kinds[module], file) for module, (law, _) in found.items()}
     sources = {module: source for module, (_, source) in found.items()}
     warnings = tuple(_warnings(file, sources, name))
     queue = _found("", "queue", {}, {}, in_memory)
     return Costs(
         laws, sources, dict(file.loop), file.label, file.cpu, file.date, warnings, ports,
-        None if queue is None else queue[0],
+        None if queue is None else _after_hop(queue[0], "queue", file),
     )  # fmt: skip
+
+
+def _after_hop(law: CostLaw, kind: str, file: CostsFile) -> CostLaw:
+    """The module's law with the hop in front of it, where the file has one."""
+    return law if file.hop is None or kind in _WITHOUT_HOP else law.plus(file.hop)
 
 
 def _reaching(file: CostsFile, batch_pkts: int) -> CostsFile:

@@ -78,6 +78,7 @@ class Head:
     date: str = ""
     cycles_per_ns: float = 1.0
     loop: dict[str, float] = field(default_factory=dict)
+    hop: CostLaw | None = None  # of a batch from one module to the next
 
 
 class _Reader:
@@ -139,6 +140,7 @@ def _parse_head(document: Mapping[str, Any], reader: _Reader) -> Head:
         reader.note("cycles_per_ns", f"expected cycles per ns, not {rate!r}", "0.1 to 100")
     else:
         head.cycles_per_ns = float(rate)
+    head.hop = _parse_hop(document.get("hop"), reader)
     loop = document.get("loop", {})
     if not isinstance(loop, dict):
         reader.note("loop", "expected the engine's own costs by name")
@@ -163,6 +165,16 @@ def _parse_head(document: Mapping[str, Any], reader: _Reader) -> Head:
             "loop", f"missing: {', '.join(missing)}", "give all keys of loop, or leave loop out"
         )
     return head
+
+
+def _parse_hop(given: Any, reader: _Reader) -> CostLaw | None:
+    if given is None:
+        return None
+    if not isinstance(given, dict) or set(given) - set(_LINE_KEYS):
+        reader.note("hop", "expected cost_per_batch_ns and cost_per_pkt_ns, or no hop at all")
+        return None
+    per_batch_ns, per_pkt_ns = (reader.time_ns(given, key, "hop") for key in _LINE_KEYS)
+    return CostLaw(per_batch_ns, per_pkt_ns)
 
 
 def _parse_entry(given: Any, key: str, reader: _Reader) -> Entry | None:

@@ -42,6 +42,18 @@ class CostLaw:
             self.table_pkts,
         )
 
+    def plus(self, more: CostLaw) -> CostLaw:
+        """This law and a line, such as the hop into the module, one after the other."""
+        times = self.table_ns and tuple(
+            ns + more.at(n) for n, ns in zip(self._sizes(), self.table_ns, strict=True)
+        )
+        return CostLaw(
+            self.cost_per_batch_ns + more.cost_per_batch_ns,
+            self.cost_per_pkt_ns + more.cost_per_pkt_ns,
+            times,
+            self.table_pkts,
+        )
+
     def up_to(self, batch_pkts: int) -> CostLaw:
         """Drops table sizes beyond the first that reaches `batch_pkts`: no batch is larger."""
         if not self.table_ns:

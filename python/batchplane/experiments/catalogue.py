@@ -60,6 +60,12 @@ EXPERIMENTS: dict[str, Experiment] = {
         pythia_events.EXPERIMENT_LOSS, pythia_sizes.EXPERIMENT, pythia_energy.EXPERIMENT,
     )
 }  # fmt: skip
+# Simulated with costs that they prescribe, or without any: `--costs` does not matter to them.
+PRESCRIBED_COSTS = frozenset(
+    name
+    for name in EXPERIMENTS
+    if name == "fig10" or name.startswith(("multi_", "pspat_", "egress_", "pythia_"))
+)
 # The same experiments under the names of their figures.
 _ALIASES = {"fig7": "table2"}
 

@@ -19,7 +19,7 @@ from ..base.plain_table import plain_table
 from ..base.problems import BadInput, Problem
 from ..costs.costs import load_costs
 from .catalogue import ALL, EXPERIMENTS, find
-from .common.experiment import Outcome
+from .common.experiment import Outcome, Setup
 from .common.fidelity import Done, write_fidelity
 from .common.files import write_outcome
 from .common.page import Section, write_page
@@ -37,7 +37,7 @@ class ExperimentOptions:
     """The options of the command."""
 
     out: Path = Path("out/experiments")
-    costs: str = "prior"
+    costs: str = "prior"  # or several, separated by commas
     is_quick: bool = True
     is_measured: bool | None = None  # None: each in its usual way
     jobs: int | None = None
@@ -68,7 +68,7 @@ def run_experiments(
     experiments = find(names)
     _check(options)
     chosen, left_out = choose_modes(
-        experiments, names, options.is_measured, _costs_name(options.costs), options.is_quick
+        experiments, names, options.is_measured, _costs_names(options.costs), options.is_quick
     )
     for line in left_out:
         errors.print(Text.assemble(("warning: ", "yellow"), line), soft_wrap=True)
@@ -77,7 +77,7 @@ def run_experiments(
 
     def note(place: int, outcome: Outcome) -> None:
         experiment, setup = chosen[place]
-        figure = write_outcome(experiment, outcome, setup, options.out)
+        figure = write_outcome(experiment, outcome, setup, _folder_of(setup, options))
         sections[place] = Section(experiment, outcome, setup, figure)
 
     start_s = time.monotonic()
@@ -130,13 +130,21 @@ def _check(options: ExperimentOptions) -> None:
         problems.append(Problem(f"'{options.report}' is a folder", "command line", "--report"))
     if problems:
         raise BadInput(problems)
-    load_costs(options.costs)
+    for costs in _costs_names(options.costs):
+        load_costs(costs)
 
 
-def _costs_name(costs: str) -> str:
-    """Absolute paths of files, since processes may have other working folders."""
-    path = Path(costs)
-    return str(path.resolve()) if path.is_file() else costs
+def _costs_names(costs: str) -> list[str]:
+    """The costs by name; files by absolute path, since processes may have other working folders."""
+    given = [costs] if Path(costs).is_file() else costs.split(",")
+    return [str(Path(each).resolve()) if Path(each).is_file() else each for each in given]
+
+
+def _folder_of(setup: Setup, options: ExperimentOptions) -> Path:
+    """With several costs, simulated results have a folder for each."""
+    if len(_costs_names(options.costs)) == 1 or setup.is_measured or not setup.costs:
+        return options.out
+    return options.out / Path(setup.costs).stem
 
 
 # --- output ---------------------------------------------------------------------------------------
@@ -165,12 +173,13 @@ def _show(
 
 def _json(done: Sequence[Done], options: ExperimentOptions) -> Any:
     return {
-        "costs": _costs_name(options.costs),
+        "costs": ",".join(_costs_names(options.costs)),
         "quick": options.is_quick,
         "experiments": [
             {
                 "name": experiment.name,
                 "label": setup.label,
+                "costs": setup.costs,
                 "rows": outcome.rows,
                 "verdicts": [verdict.as_json() for verdict in outcome.verdicts],
             }

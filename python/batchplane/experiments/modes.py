@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ..base.problems import BadInput, Problem, RunFailed
 from ..daemon.process import find_program
 from ..lang.load import has_pipeline
-from .catalogue import ALL
+from .catalogue import ALL, PRESCRIBED_COSTS
 from .common.experiment import MEASURED, SIMULATED, Experiment, Setup
 
 GIVEN = "paper"  # costs that do not belong to any daemon here
@@ -23,10 +23,28 @@ def choose_modes(
     experiments: Sequence[Experiment],
     names: Sequence[str],
     is_measured: bool | None,
+    costs: Sequence[str],
+    is_quick: bool,
+) -> tuple[list[Chosen], list[str]]:
+    """The experiments with their setups, for each of the costs, and a line for each that is left
+    out. Raises BadInput."""
+    # As keys: what does not depend on the costs is there once.
+    chosen: dict[Chosen, None] = {}
+    left_out: dict[str, None] = {}
+    for each in costs:
+        some, without = _for_costs(experiments, names, is_measured, each, is_quick)
+        chosen |= dict.fromkeys(some)
+        left_out |= dict.fromkeys(without)
+    return list(chosen), list(left_out)
+
+
+def _for_costs(
+    experiments: Sequence[Experiment],
+    names: Sequence[str],
+    is_measured: bool | None,
     costs: str,
     is_quick: bool,
 ) -> tuple[list[Chosen], list[str]]:
-    """The experiments with their setups, and a line for each that is left out. Raises BadInput."""
     chosen: list[Chosen] = []
     left_out: list[str] = []
     problems: list[Problem] = []
@@ -53,7 +71,9 @@ def choose_modes(
                 raise missing
             left_out.append(f"{experiment.name} is left out: {missing}")
             continue
-        chosen.append((experiment, Setup(costs, is_quick, mode == MEASURED)))
+        is_prescribed = mode == SIMULATED and experiment.name in PRESCRIBED_COSTS
+        setup = Setup("" if is_prescribed else costs, is_quick, mode == MEASURED)
+        chosen.append((experiment, setup))
     if problems:
         raise BadInput(problems)
     return chosen, left_out

@@ -373,7 +373,7 @@ def test_all_runs_each_in_its_usual_way_and_leaves_out_what_cannot_run(
 ) -> None:
     monkeypatch.setattr(modes_module, "has_pipeline", lambda _: True)
     every = list(EXPERIMENTS.values())
-    chosen, left_out = choose_modes(every, ["all"], None, "prior", True)
+    chosen, left_out = choose_modes(every, ["all"], None, ["prior"], True)
     assert {e.name for e, setup in chosen if setup.is_measured} == set()
     assert [line.partition(" ")[0] for line in left_out] == [
         "fig1",
@@ -386,21 +386,51 @@ def test_all_runs_each_in_its_usual_way_and_leaves_out_what_cannot_run(
         "egress_tree",
     ]
     monkeypatch.setenv("BATCHPLANE_DAEMON", str(program))
-    chosen, left_out = choose_modes(every, ["all"], None, "prior", True)
+    chosen, left_out = choose_modes(every, ["all"], None, ["prior"], True)
     assert ({e.name for e, s in chosen if s.is_measured}, left_out) == (
         {"fig1", "fig3", "rates", *EGRESS_MEASURED}, [],
     )  # fmt: skip
     assert len(chosen) == len(every)
-    chosen, left_out = choose_modes(every, ["all"], None, "paper", True)
+    chosen, left_out = choose_modes(every, ["all"], None, ["paper"], True)
     assert len(chosen) == len(every) - 3 - len(EGRESS_MEASURED) and left_out == []
-    chosen, _ = choose_modes(every, ["all"], True, "prior", True)
+    chosen, _ = choose_modes(every, ["all"], True, ["prior"], True)
     assert {e.name for e, _ in chosen} == {
         "fig1", "fig3", "table1", "table2", "fig9a", "fig9b", "fig9c", "fig11", "slo_curve",
         "batch_size", "rates", *EGRESS_MEASURED,
     }  # fmt: skip
-    chosen, _ = choose_modes(every, ["all"], False, "prior", True)
+    chosen, _ = choose_modes(every, ["all"], False, ["prior"], True)
     assert not any(setup.is_measured for _, setup in chosen)
     assert {e.name for e in every} - {e.name for e, _ in chosen} == EGRESS_MEASURED
+
+
+def test_several_costs_run_what_depends_on_them_with_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(modes_module, "has_pipeline", lambda _: True)
+    every = list(EXPERIMENTS.values())
+    chosen, _ = choose_modes(every, ["all"], False, ["paper", "prior"], True)
+    costs_of: dict[str, list[str]] = {}
+    for experiment, setup in chosen:
+        costs_of.setdefault(experiment.name, []).append(setup.costs)
+    assert costs_of["table2"] == costs_of["rates"] == ["paper", "prior"]
+    assert costs_of["fig10"] == costs_of["pspat_latency"] == costs_of["multi_fig6"] == [""]
+    assert block_name(Setup("")) == "prescribed costs"
+
+
+def test_one_command_writes_a_table_for_each_of_its_costs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "page.md"
+    words = ["fig2", "--simulated", "--costs", "paper,prior", "-o", str(tmp_path / "out")]
+    words += ["--jobs", "1", "--write", str(page)]
+    assert run_command(monkeypatch, "experiment", *words) == 0
+    text = page.read_text()
+    first, _, second = text.partition("<!-- end costs paper -->")
+    assert "`batchplane experiment fig2 --simulated --costs paper`" in first
+    assert "<!-- begin costs prior -->" in second
+    assert "`batchplane experiment fig2 --simulated`" in second
+    results = sorted(path.parent for path in (tmp_path / "out").rglob("result.json"))
+    assert results == [tmp_path / "out" / costs / "fig2" for costs in ("paper", "prior")]
 
 
 def test_measured_and_simulated_results_lie_apart() -> None:

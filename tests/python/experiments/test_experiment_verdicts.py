@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from batchplane.experiments.batchy.fig8a import most_gain
 from batchplane.experiments.batchy.fig9a import recovery_periods
 from batchplane.experiments.batchy.table2_claims import claims
 from batchplane.experiments.common.fidelity import with_block
@@ -13,6 +14,8 @@ from batchplane.experiments.common.verdict import (
     at_most,
     close_to,
     in_range,
+    late_there,
+    no_more_under,
     percent,
     times,
 )
@@ -48,6 +51,25 @@ def test_bounds() -> None:
     assert (under.verdict, under.ours) == ("different", "7.00x to 8.00x")
     assert at_most("c", {}, 1.0, times).verdict == "different"
     assert at_least("c", {}, 1.0, times).verdict == "different"
+
+
+def test_causes_come_from_the_same_rows() -> None:
+    full, most = {"a": 1.2, "b": 1.4, "c": 2.0}, {"a": 1.3, "b": 1.8, "c": 1.0}
+    assert no_more_under("max", full, most, 1.5, times) == (
+        "Under max 1 of them do not reach it either (1.30x)."
+    )
+    assert no_more_under("max", full, {"a": 1.6, "b": 1.8}, 1.5, times) == ""
+    late = {"a": 0.2, "b": 0.0, "c": 0.5}
+    assert late_there("full", full, late, 1.5, 0.001) == (
+        "In 1 of 2 full itself is late: a (20% of periods)."
+    )
+    assert late_there("full", full, dict.fromkeys(full, 0.0), 1.5, 0.001) == ""
+
+
+def test_full_batches_gain_what_the_cost_law_says() -> None:
+    assert most_gain(1, 0.3) == 1
+    assert most_gain(1000, 0.0, 32) < 32  # some packets meet on a branch
+    assert abs(most_gain(8, 0.45) - 1.24) < 0.02
 
 
 def test_reasons_name_a_few_and_no_worst_of_equals() -> None:

@@ -30,7 +30,7 @@ def test_the_master_gives_the_splitters_surplus_to_the_second_core() -> None:
     outcome = _outcome(multi_fig5)
     assert [v.claim for v in outcome.verdicts if v.verdict == "different"] == []
     for row in outcome.rows:
-        assert row["first_budget_ns"] + row["second_budget_ns"] == pytest.approx(20_000)
+        assert row["first_budget_ns"] + row["second_budget_ns"] == pytest.approx(28_000)
     assert outcome.draw().axes
 
 
@@ -42,7 +42,7 @@ def test_three_cores_carry_more_at_less_delay() -> None:
         run: vrf_cores.row_of(results, case, run, vrf_cores.FREE) for run, case in cases.items()
     }
     for run in ("multicore", "optimal"):
-        assert rows[run]["rate_pps"] > 2.25 * rows["single core"]["rate_pps"]
+        assert rows[run]["rate_pps"] > 2.2 * rows["single core"]["rate_pps"]
         assert rows[run]["delay_ns"] < 0.75 * rows["single core"]["delay_ns"]
         assert rows[run]["violated_ratio"] == 0
     series = {run: results[case.key]["series"] for run, case in cases.items()}

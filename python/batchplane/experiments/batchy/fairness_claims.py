@@ -67,10 +67,6 @@ def claims(rows: Sequence[Row]) -> list[Verdict]:
         ),
         at_least(
             "and the light flow beside it, too", _waits(behind, "light"), 1.0, times,
-        ).because(
-            "A queue of its own lets the light flow overtake what the heavy one brought, while a "
-            "run to completion executes the heavy function's share of each batch first: it is "
-            "fair in rates, and blocks nobody, but does not isolate delays."
         ),
     ]  # fmt: skip
 

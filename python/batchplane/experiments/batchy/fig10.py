@@ -37,10 +37,6 @@ RUNS = {
     "ours: by load, too": ("optimal", "balance", False),
 }
 CUT = ("cut, queue drops", "cut, queue holds back")
-_WAITS = (
-    "Packets come in turn, and one of the bulk is let in only when one has left: bearer 0 waits in "
-    "the ring behind it. The paper does not say what its queue does."
-)
 
 
 def make_case(setup: Setup, run: str) -> Case:
@@ -143,11 +139,11 @@ def claims(rows: list[Row], moves: dict[str, list[Row]]) -> list[Verdict]:
         at_most(
             "also where the bulk's queue holds back",
             {CUT[1]: value(CUT[1], "after the cut", "violated_ratio")}, 0.0, percent,
-        ).because(_WAITS),
+        ),
         at_least("more than 10 times the rate", gain(CUT[0]), 10.0, times),
         at_least(
             "also where the bulk's queue holds back", gain(CUT[1]), 10.0, times
-        ).because(_WAITS),
+        ),
         at_most(
             "ours: the same with optimal and a rule that looks at loads, too",
             {ours: value(ours, "after the cut", "violated_ratio")}, 0.0, percent,

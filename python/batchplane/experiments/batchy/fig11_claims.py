@@ -42,11 +42,6 @@ def claims(rows: list[Row]) -> list[Verdict]:
                 for what in ASYMMETRIES for nf in ("nf1", "nf2")
             },
             1.0, times,
-        ).because(
-            "NF2 needs less than its equal share, so that its queue is served as soon as it holds "
-            "anything, and NF1's queue is what overflows; under run to completion NF1's part of "
-            "each batch is executed before NF2's. Fair queuing protects the flow that asks for "
-            "less: that is no property of this engine."
         ),
         at_most(
             "NFVnice's shares, rate x cost, are rate-proportional again (off by 5 % at most)",

@@ -77,8 +77,6 @@ def claims(rows: list[Row]) -> list[Verdict]:
         in_range(
             "batchiness is 0.2 to 0.3", {row["module"]: row["batchiness"] for row in papers},
             0.2, 0.3, digits, is_more_better=False,
-        ).because(
-            "Higher: the module costs next to nothing per batch, which is all that batches save."
         ),
         at_most(
             "ours: the fit is at most 10 % off at 1 to 4 packets, or a reason is stated",

@@ -120,9 +120,6 @@ def claims(rows: list[Row]) -> list[Verdict]:
         at_most(
             f"the gain fades when more than {_LONG_BURST} are in a row (below {_FADED} times)",
             of("full_speedup", _LONG_BURST + 1, 1 << 30), _FADED, times,
-        ).because(
-            "By the cost law alone batches of 12 cost (1000 / 12 + 100) / (1000 / 32 + 100) = 1.40 "
-            "times full ones; from 16 in a row on the gain is below."
         ),
         *nowhere_slower(rows, _name),
     ]  # fmt: skip

@@ -53,10 +53,6 @@ def claims(rows: list[Row]) -> list[Verdict]:
     return [
         at_most(
             "full keeps 1 ms except in transients", values("full", "violated_ratio"), 0.0, percent
-        ).because(
-            "A flow has a packet every 0.64 ms there (50 kpps) or 3.2 ms (10 kpps): with a packet "
-            "held at each of two buffers 1 ms is over, and mean rates, all that full knows, do not "
-            "tell when the next one comes."
         ),
         at_least(
             "max passes the SLO 100 times at low rates (10 kpps; 90 allowed)",
@@ -68,9 +64,6 @@ def claims(rows: list[Row]) -> list[Verdict]:
         ),
         at_most(
             "ours: optimal lets no single packet pass the SLO", worst("optimal"), 1.0, times_exactly
-        ).because(
-            "A fall of 300 times ends within a period set for the load before it: packets of all "
-            "32 flows are then released by their age together, and the last waits for the others."
         ),
         at_most(
             "ours: full+age lets no single packet pass the SLO",

@@ -31,10 +31,6 @@ LOADS_KPPS = (10, 20, 5, 50, 15, 1)
 USERS, BEARERS = 16, 2
 BULK_PPS = 2_000_000
 SLO_NS = 1_000_000
-_BACKLOG = (
-    "All begins bypassed, and 2 Mpps are more than that carries: a first period leaves a backlog "
-    "of most of its length, which no trigger shortens but by carrying more until it is gone."
-)
 MODULE, FLOW = "dl_work_0_0", "dl_0_0"
 
 
@@ -134,20 +130,17 @@ def claims(
         at_most(
             "ours: optimal violates no period of the whole run, its start included",
             late_share(0), 0.0, percent,
-        ).because(_BACKLOG),
+        ),
         at_most(
             f"ours: nor from period {TRANSIENT_PERIODS + 1} on, transients of loads included",
             late_share(TRANSIENT_PERIODS), 0.0, percent,
-        ).because(_BACKLOG),
+        ),
         at_most(
             "ours: optimal lets no single packet pass the SLO in the whole run", worst, 1.0,
             times_exactly,
-        ).because(_BACKLOG),
+        ),
         at_most(
             "ours: nor after the first load", later, 1.0, times_exactly
-        ).because(
-            "What was held for the load before is released by its age, beside a run of the bulk "
-            "flows that is longer than what the age limits leave for it."
         ),
     ]  # fmt: skip
 

@@ -97,7 +97,7 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
     rows += [
         _tight_row(label, tight[label], c, second) for label in _TIGHT for c in _TIGHT_CONTROLLERS
     ]
-    return Outcome(rows, COLUMNS, claims(rows, setup.is_measured), lambda: draw(rows, setup))
+    return Outcome(rows, COLUMNS, claims(rows), lambda: draw(rows, setup))
 
 
 def _of_all(label: str, slo_ns: int) -> tuple[str, ...]:

@@ -13,6 +13,6 @@ def command_line(names: Sequence[str], setup: Setup) -> str:
     words = ["batchplane experiment", *names, f"--{setup.label}"]
     if not setup.is_quick:
         words.append("--full")
-    if setup.costs != "prior":
+    if setup.costs not in ("", "prior"):
         words.append(f"--costs {setup.costs}")
     return " ".join(words)

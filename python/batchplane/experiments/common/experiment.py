@@ -30,7 +30,7 @@ BOTH = (SIMULATED, MEASURED)
 class Setup:
     """The user's choices for all experiments of a command."""
 
-    costs: str = "prior"
+    costs: str = "prior"  # empty: those that the experiment itself prescribes
     is_quick: bool = False
     is_measured: bool = False
 
@@ -44,6 +44,8 @@ class Setup:
         """The origin of the numbers, for figures and tables."""
         if self.is_measured:
             return f"measured on {cpu_name()}"
+        if not self.costs:
+            return "simulated, costs prescribed by the experiment"
         return f"simulated, costs: {Path(self.costs).name}"
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """fidelity.py - maintains the generated part of docs/fidelity.md: a table of verdicts for each
-costs file, and one for measured results.
+costs file, one for experiments that prescribe their costs, and one for measured results.
 
 Text outside of the markers is written by hand and stays.
 """
@@ -30,8 +30,11 @@ def write_fidelity(path: Path, done: Sequence[Done]) -> None:
 
 
 def block_name(setup: Setup) -> str:
-    """Measured results share a block; simulated ones have a block for each costs file."""
-    return setup.label if setup.is_measured else f"costs {Path(setup.costs).name}"
+    """Measured results share a block; simulated ones have a block for each costs file, and one for
+    costs that the experiments prescribe."""
+    if setup.is_measured:
+        return setup.label
+    return f"costs {Path(setup.costs).name}" if setup.costs else "prescribed costs"
 
 
 def with_block(text: str, name: str, content: str) -> str:
@@ -47,7 +50,9 @@ def with_block(text: str, name: str, content: str) -> str:
 def block(done: Sequence[Done]) -> str:
     """Verdicts of experiments with the same setup, as Markdown."""
     setup = done[0][2]
-    origin = setup.origin if setup.is_measured else f"simulated; costs: `{Path(setup.costs).name}`"
+    origin = setup.origin
+    if setup.costs and not setup.is_measured:
+        origin = f"simulated; costs: `{Path(setup.costs).name}`"
     lines = [
         f"{origin[0].upper()}{origin[1:]}; made by "
         f"`{command_line([e.name for e, _, _ in done], setup)}`.",

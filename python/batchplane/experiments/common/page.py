@@ -64,7 +64,8 @@ def _commands(sections: Sequence[Section]) -> list[str]:
 
 
 def _anchor(section: Section) -> str:
-    return f"{section.experiment.name}-{section.setup.label}"
+    setup = section.setup
+    return "-".join((section.experiment.name, setup.label, *filter(None, [Path(setup.costs).stem])))
 
 
 def _contents_row(section: Section) -> str:

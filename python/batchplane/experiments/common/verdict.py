@@ -26,7 +26,7 @@ class Verdict:
     reason: str
 
     def because(self, cause: str) -> Verdict:
-        """Adds a known cause, if the claim does not hold."""
+        """Adds a cause that was found in the same rows, if the claim does not hold."""
         if self.verdict != DIFFERENT or not cause:
             return self
         return replace(self, reason=f"{self.reason} {cause}")
@@ -78,7 +78,7 @@ def in_range(
         edge = least if is_more_better else most
         side = "below" if is_more_better else "above"
         reason = (
-            f"{len(bad)} of {len(values)} lie {side} {text(edge)}: {_names(bad)}; the farthest "
+            f"{len(bad)} of {len(values)} lie {side} {text(edge)}: {some_of(bad)}; the farthest "
             f"is {worst} with {text(values[worst])}."
         )
         return Verdict(claim, paper, span(values, text), DIFFERENT, reason)
@@ -102,7 +102,7 @@ def at_most(claim: str, values: dict[str, float], most: float, text: Text) -> Ve
     worst = _extreme(values, True)
     found = f"{worst} has the most with {text(values[worst])}"
     if above:
-        many = f"{len(above)} of {len(values)} are above {text(most)}: {_names(list(above))}"
+        many = f"{len(above)} of {len(values)} are above {text(most)}: {some_of(list(above))}"
         reason = f"{many}; {found}."
         return Verdict(claim, paper, span(values, text), DIFFERENT, reason)
     if most > 0 and values[worst] == 0:
@@ -119,7 +119,7 @@ def at_least(claim: str, values: dict[str, float], least: float, text: Text) -> 
     worst = _extreme(values, False)
     found = f"{worst} has the least with {text(values[worst])}"
     if below:
-        many = f"{len(below)} of {len(values)} are below {text(least)}: {_names(below)}"
+        many = f"{len(below)} of {len(values)} are below {text(least)}: {some_of(below)}"
         reason = f"{many}; {found}."
         return Verdict(claim, paper, span(values, text), DIFFERENT, reason)
     return Verdict(claim, paper, span(values, text), SAME, _alike(values, text) or f"{found}.")
@@ -136,6 +136,31 @@ def close_to(claim: str, value: float, paper: float, tolerance: float, text: Tex
     return Verdict(claim, text(paper), text(value), SAME if is_same else DIFFERENT, reason)
 
 
+def no_more_under(
+    other: str, values: dict[str, float], of_other: dict[str, float], least: float, text: Text
+) -> str:
+    """Which of the values below `least` another controller does not bring there either."""
+    below = [name for name, value in values.items() if value < least and name in of_other]
+    also = {name: of_other[name] for name in below if of_other[name] < least}
+    if not also:
+        return ""
+    return f"Under {other} {len(also)} of them do not reach it either ({span(also, text)})."
+
+
+def late_there(
+    name: str, values: dict[str, float], violated: dict[str, float], least: float, allowed: float
+) -> str:
+    """In which of the values below `least` the controller compared with is late itself."""
+    below = [each for each, value in values.items() if value < least and each in violated]
+    late = {each: violated[each] for each in below if violated[each] > allowed}
+    if not late:
+        return ""
+    return (
+        f"In {len(late)} of {len(below)} {name} itself is late: {some_of(list(late))} "
+        f"({span(late, percent)} of periods)."
+    )
+
+
 def span(values: dict[str, float], text: Text) -> str:
     """One value, or the least and the greatest."""
     least, most = min(values.values()), max(values.values())
@@ -146,7 +171,8 @@ def _extreme(values: dict[str, float], is_largest: bool) -> str:
     return (max if is_largest else min)(values, key=lambda name: values[name])
 
 
-def _names(names: list[str]) -> str:
+def some_of(names: list[str]) -> str:
+    """The first few names, and how many more there are."""
     shown = names if len(names) <= _MAX_NAMES + 1 else names[:_MAX_NAMES]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")

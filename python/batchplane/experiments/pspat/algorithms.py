@@ -80,12 +80,7 @@ def claims(rows: list[Row], delay_growth: dict[str, float]) -> list[Verdict]:
         for load in LOADS
     }
     found.append(
-        in_range(
-            "QFQ+ costs 16 to 31 % less than QFQ", saved, 0.16, 0.31, lambda v: f"{v:.0%}"
-        ).because(
-            "QFQ+ saves where equal flows have packets together. With one packet in a flow at a "
-            "time, or one flow of a kind, an aggregate serves one packet and is upkeep on top."
-        )
+        in_range("QFQ+ costs 16 to 31 % less than QFQ", saved, 0.16, 0.31, lambda v: f"{v:.0%}")
     )
     constant = {name: delay_growth[name] for name in ("wf2q_plus", "qfq", "qfq_plus")}
     drr = {"drr": delay_growth["drr"]}

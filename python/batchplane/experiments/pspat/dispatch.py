@@ -63,10 +63,7 @@ def device_claims(rows: list[Row]) -> list[Verdict]:
     return [
         at_least(f"over veth sending {most} at a time is worth it (of one)", large, 1.5, times),
         at_least(f"over veth as many with a dispatcher as without ({most} at a time)",
-                 {"one dispatcher": of[1, most] / of[0, most]}, 0.95, times).because(
-            "What the kernel does for a packet takes most of the time, whoever asks for it: a "
-            "dispatcher leaves the arbiter its core, and carries no more."
-        ),
+                 {"one dispatcher": of[1, most] / of[0, most]}, 0.95, times),
     ]  # fmt: skip
 
 
@@ -97,10 +94,7 @@ def claims(rows: list[Row]) -> list[Verdict]:
         at_least("15 Mpps into the ring of a device", {"by the arbiter": own["copies into a ring"]},
                  15, mpps),
         at_least("as many through a dispatcher (256 at a time)", by(1, 256), 15, mpps),
-        at_least("dispatchers take work off the arbiter (256 at a time)", gain, 1, times).because(
-            "With two cores the dispatchers share one with the client, and filling a ring costs "
-            "the arbiter less than handing on."
-        ),
+        at_least("dispatchers take work off the arbiter (256 at a time)", gain, 1, times),
         at_least("handing over 256 at a time is worth it (against one)", large, 2, times),
     ]  # fmt: skip
 

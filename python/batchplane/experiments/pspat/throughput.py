@@ -109,17 +109,12 @@ def claims(rows: list[Row]) -> list[Verdict]:
         at_least("28 million decisions a second (QFQ)",
                  {f"{n} clients": of["arbiter, QFQ", n] for n in CLIENTS}, 28, mpps),
         in_range("DRR is marginally faster than QFQ", over("arbiter, DRR", "arbiter, QFQ", CLIENTS),
-                 1.0, 1.3, times).because(
-            "Here a decision of DRR costs half of QFQ's, and nothing else is in the way of it."
-        ),
+                 1.0, 1.3, times),
         at_least("the arbiter does not slow down with clients (QFQ, of one client)",
                  kept("arbiter, QFQ"), 0.9, times),
         at_most("a lock does (QFQ, of one client)", kept("one lock, QFQ"), 0.8, times),
         at_least("with several clients the arbiter does twice as much as a lock (DRR)",
-                 over("arbiter, DRR", "one lock, DRR", CLIENTS[1:]), 2, times).because(
-            "Clients beyond the number of cores take turns on them, and who runs alone finds the "
-            "lock free: with more cores than two it would be contended all the time."
-        ),
+                 over("arbiter, DRR", "one lock, DRR", CLIENTS[1:]), 2, times),
     ]  # fmt: skip
 
 
