@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ring_size_test.cc - the largest ring in front of a pipeline.
+// ring_size_test.cc - the largest ring in front of a pipeline, and what a gap catches there.
 #include "exec/ring_size.h"
 
 #include <gtest/gtest.h>
@@ -24,6 +24,13 @@ TEST(RingSize, InputsThatTellNoneHaveTheDefault) {
   EXPECT_EQ(largest_ring_pkts(model, period), kDefaultRingPkts);
   period.inputs[1].ring_pkts = 16;
   EXPECT_EQ(largest_ring_pkts(model, period), 16U);
+}
+
+TEST(RingSize, AGapCatchesTwoFillsOfASmallRingAndTwiceWhatCameOfALargeOne) {
+  EXPECT_EQ(caught_pkts(64, 10, 20'000), 128);
+  EXPECT_EQ(caught_pkts(16, 10, 20'000), 32);
+  EXPECT_EQ(caught_pkts(4096, 250e-6, 1'000'000), 500);
+  EXPECT_EQ(caught_pkts(4096, 250e-6, 1'000), 128) << "some packets always wait";
 }
 
 }  // namespace

@@ -42,15 +42,15 @@ exec::FlowPeriod without(const exec::FlowPeriod& period, double inside_pkts) {
 
 // Upper bound of a flow's packets that one gap in a worker's time may delay: its share of a full ring, of the
 // arrivals until the ring has drained, and what its buffers hold.
-double inside_pkts(const exec::PeriodSnapshot& period, const exec::ControlModel& model,
-                   size_t flow) {
+double inside_pkts(const exec::PeriodSnapshot& period, const exec::ControlModel& model, size_t flow,
+                   double gap_ns) {
   uint64_t all_pkts = 0;
   for (const exec::FlowPeriod& each : period.flows) all_pkts += each.pkts;
   double pkts = 0;
   if (all_pkts != 0) {
-    const auto ring_pkts = static_cast<double>(exec::largest_ring_pkts(model, period));
-    pkts = 2.0 * ring_pkts * static_cast<double>(period.flows[flow].pkts) /
-           static_cast<double>(all_pkts);
+    const double rate = static_cast<double>(all_pkts) / static_cast<double>(period.period_ns);
+    pkts = exec::caught_pkts(exec::largest_ring_pkts(model, period), rate, gap_ns) *
+           static_cast<double>(period.flows[flow].pkts) / static_cast<double>(all_pkts);
   }
   for (const uint32_t m : model.flows[flow].path) pkts += period.modules[m].trigger_pkts;
   return pkts;
@@ -119,12 +119,13 @@ void ControlLog::note_period(const exec::PeriodSnapshot& period, const exec::Con
                              const slo::Settings& settings, const ControlTap::Gaps& gaps) {
   constexpr uint64_t kQuietPart = 40;  // half of what p95 allows
   const auto count = static_cast<double>(gaps.count + last_gaps_.count);
+  const double gap_ns = static_cast<double>(gaps.ns + last_gaps_.ns) / std::max(1.0, count);
   const uint64_t hole_ns = std::max(gaps.ns, last_gaps_.ns);
   const bool is_quiet = hole_ns * kQuietPart < period.period_ns;
   bool is_late = false;
   for (size_t f = 0; f < flows.size(); ++f) {
     const Kept kept = flows[f].add(period.flows[f], settings.percentile, hole_ns,
-                                   count * inside_pkts(period, model, f));
+                                   count * inside_pkts(period, model, f, gap_ns));
     is_late |= kept == Kept::kNo;
     if (kept == Kept::kNotJudged || !is_quiet) continue;
     ++flows[f].quiet_periods;

@@ -221,6 +221,14 @@ double Optimal::queued_rings() {
   return stretch_ > 1 ? kQueuedRings : 1;
 }
 
+double Optimal::least_slo_ns() const {
+  double least_ns = kNoBudgetNs;
+  for (const Flow& flow : flows_) {
+    if (flow.delay.slo_ns() > 0) least_ns = std::min(least_ns, flow.delay.slo_ns());
+  }
+  return least_ns;
+}
+
 void Optimal::limit_ages() {
   Program& program = view_.program();
   set_bounds();
@@ -229,15 +237,16 @@ void Optimal::limit_ages() {
     is_unbounded_[f] = is_unbounded_[f] || found_.solution.is_infeasible[f];
   }
   const double rings = queued_rings();
+  const double least_ns = least_slo_ns();
   // Age counts from entry into the ring, so it includes the wait there.
   for (uint32_t t = 0; t < program.tasks.size(); ++t) {
     ProgramTask& task = program.tasks[t];
     task.runs_waited = std::max(task.runs_waited, 1 + rings_.left_pkts(t) / task.run_pkts);
     // Limits that cut batches short whenever a queue forms make the queue longer, and then cut all
     // batches, if the load is more than is carried so.
-    const double queue_pkts =
-        load_of(t) > kQueueLoad ? rings * static_cast<double>(load_.ring_pkts()) : 0;
-    task.queue_ns = queue_pkts * at_.task_pkt_ns[t];
+    const double ring_ns = static_cast<double>(load_.ring_pkts()) * at_.task_pkt_ns[t];
+    // What waits longer than an SLO is late anyway, so a ring that large need not be left time for.
+    task.queue_ns = load_of(t) > kQueueLoad ? rings * std::min(ring_ns, least_ns) : 0;
   }
   as_real_.assign(chosen_.begin(), chosen_.end());
   evaluate(program, as_real_, trial_);
@@ -246,10 +255,6 @@ void Optimal::limit_ages() {
   if (load_.window_pkts() == 0) return;
   // In a closed loop held packets arrive together: an age limit is only for packets that never
   // come.
-  double least_ns = kNoBudgetNs;
-  for (const Flow& flow : flows_) {
-    if (flow.delay.slo_ns() > 0) least_ns = std::min(least_ns, flow.delay.slo_ns());
-  }
   const bool has_slo = least_ns < kNoBudgetNs;
   std::ranges::fill(limits_ns_, has_slo ? static_cast<uint64_t>(least_ns) : exec::kStrandingAge);
 }

@@ -69,6 +69,7 @@ class Optimal final : public Controller {
   [[nodiscard]] double cut_load();
   [[nodiscard]] double load_of(uint32_t task) const;
   [[nodiscard]] double queued_rings();
+  [[nodiscard]] double least_slo_ns() const;
   void limit_ages();
   void change(const Snapshot& snapshot, Decision& decision);
   // optimal_learn.cc: what a period tells.

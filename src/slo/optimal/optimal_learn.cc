@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "exec/promise.h"
+#include "exec/ring_size.h"
 #include "slo/optimal/optimal.h"
 
 namespace batchplane::slo {
@@ -32,7 +33,7 @@ FlowDelay::How Optimal::how(const Snapshot& snapshot, uint32_t f) const {
 }
 
 // Packets inside while the machine stalled a worker are late whatever the triggers: for each gap,
-// the flow's share of two ring fills and the packets in its buffers. True when these are more than
+// the flow's share of what it caught in front, and the packets in its buffers. True when these are more than
 // may be late: the period then tells nothing about triggers.
 bool Optimal::is_held_up(const Snapshot& snapshot, uint32_t f) const {
   const Program& program = view_.program();
@@ -47,7 +48,9 @@ bool Optimal::is_held_up(const Snapshot& snapshot, uint32_t f) const {
     if (static_cast<double>(task.gap_ns) < least_ns) continue;
     const double share =
         static_cast<double>(period.pkts) / std::max(1.0, static_cast<double>(task.in_pkts));
-    double inside_pkts = 2.0 * static_cast<double>(load_.ring_pkts()) * share;
+    const double rate = static_cast<double>(task.in_pkts) / static_cast<double>(snapshot.period_ns);
+    const double gap_ns = static_cast<double>(task.gap_ns) / std::max(1.0, gaps);
+    double inside_pkts = share * exec::caught_pkts(load_.ring_pkts(), rate, gap_ns);
     for (uint32_t j = row.modules_begin; j < row.modules_end; ++j) {
       inside_pkts += view_.current()[program.flow_modules[j]];
     }

@@ -63,6 +63,26 @@ std::vector<RingPlantLeaf> robots() {
   return leaves;
 }
 
+// A gap that is too short to make the others late: one flow has no SLO, so nothing makes it late.
+TEST(Optimal, GapsDoNotExcuseForFlowsWithoutSlos) {
+  std::vector<RingPlantLeaf> leaves(4, {400, 30, 1, 14e3});
+  leaves[3] = {400, 30, 6, 0};
+  std::vector<std::vector<uint32_t>> chosen[2];
+  for (const uint64_t gaps : {0U, 1U}) {
+    RingPlant plant(leaves, 0, 1);
+    Optimal optimal(plant.model, {});
+    for (int i = 0; i < 300; ++i) {
+      Snapshot seen = plant.run(kPeriodNs, 0.95);
+      seen.tasks[0].gaps = gaps;
+      seen.tasks[0].gap_ns = gaps;
+      plant.apply(optimal.step(seen));
+      chosen[gaps].push_back(optimal.chosen());
+    }
+  }
+  EXPECT_EQ(chosen[0], chosen[1]);
+  EXPECT_NE(chosen[0][5], chosen[0][299]) << "else no try was judged";
+}
+
 // Periods tell the limit that is in force where a controller has set none.
 TEST(Optimal, SaysNothingMoreOnceItHasSettled) {
   RingPlant plant(std::vector<RingPlantLeaf>(4, {400, 30, 1, 0}), 0, 1);
