@@ -58,8 +58,10 @@ def options_from(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     options = parser.parse_intermixed_args(arguments)
     table = TABLES[options.table]
-    known = () if table is random_trees else getattr(table, "PIPELINES", CASES)
-    options.cases = list(wanted_cases(parser, options.cases or (), known))
+    if table is random_trees and options.cases:
+        parser.error("random makes its pipelines itself and has no cases")
+    given = wanted_cases(parser, options.cases or (), CASES)
+    options.cases = list(given if options.cases else getattr(table, "PIPELINES", CASES))
     return options
 
 

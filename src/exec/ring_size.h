@@ -27,7 +27,7 @@ inline uint64_t largest_ring_pkts(const ControlModel& model, const PeriodSnapsho
 }
 
 // Packets that a gap in a worker's time may delay in front of the pipeline: what waits and what comes until the
-// ring has drained, so two fills of it at most. What came in the gap never fills a large ring: of those, twice
+// ring has drained, so two fills of it at most. What came in the gap may not fill a large ring: then twice
 // that counts, and at least two fills of the default one.
 inline double caught_pkts(uint64_t ring_pkts, double rate_pkts_per_ns, double gap_ns) {
   const double came_pkts = std::max<double>(kDefaultRingPkts, rate_pkts_per_ns * gap_ns);

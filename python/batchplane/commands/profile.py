@@ -42,7 +42,6 @@ def profile(request: ProfileRequest, out: Console, errors: Console) -> dict[str,
     _check_files(request)
     if request.params and request.pipeline is None:
         raise BadInput(Problem("--param is for a pipeline", "command line", fix="give --pipeline"))
-    missing: list[str] = []
     options = ProfileOptions.quick() if request.is_quick else ProfileOptions()
     options = ProfileOptions(options.ms_per_module, options.passes, request.cores)
     columns = (TextColumn("measuring"), BarColumn(), TimeRemainingColumn())
@@ -66,10 +65,11 @@ def profile(request: ProfileRequest, out: Console, errors: Console) -> dict[str,
             def measure() -> dict[str, Any]:
                 measured = profile_pipeline(pipeline, request.modules, options, progress)
                 if not request.modules:
-                    missing[:] = with_ports(measured, pipeline, options)
+                    measured["missing"] = with_ports(measured, pipeline, options)
                 return measured
 
             document = surest(measure, _doubt_of, again)
+    missing = document.pop("missing", [])
     document["judgement"] = judge(document).as_json()
     for line in missing:
         errors.print(Text.assemble(("warning: ", "yellow"), line), soft_wrap=True)

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..base.percentile import percentile
+
 # On a quiet machine the costs are within 5 to 16 % of the whole. Beyond this, they were measured
 # while other programs slowed some of the parts, or some of the whole.
 SURE = 0.25
@@ -115,12 +117,12 @@ def judge(document: Mapping[str, Any]) -> Judgement:
     return Judgement(
         error_of(document) if check.get("points") else None,
         int(check.get("n_rejected", 0)),
-        percentile(every, 0.5),
-        percentile(every, 0.95),
-        percentile(small, 0.95),
+        _percentile(every, 0.5),
+        _percentile(every, 0.95),
+        _percentile(small, 0.95),
     )
 
 
-def percentile(ascending: list[float], p: float) -> float:
-    """By nearest rank; 0 without values."""
-    return ascending[int(p * (len(ascending) - 1) + 0.5)] if ascending else 0.0
+def _percentile(ascending: list[float], p: float) -> float:
+    """0 without values."""
+    return percentile(ascending, p) if ascending else 0.0

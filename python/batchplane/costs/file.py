@@ -44,7 +44,8 @@ LOOP_PARTS = {
     "empty_poll_ns": "clock_read_ns",
     "poll_per_pkt_ns": "egress_per_pkt_ns",
 }
-_ROUNDING = 1e-6
+_NOISE_NS = 1.0  # of a difference of two measured costs, as the profiler has it
+_NOISE = 0.05  # the same, of a cost
 # Files older than these keys are read as if they were 0.
 _LATER_LOOP_KEYS = (
     "hop_send_per_pkt_ns",
@@ -154,7 +155,7 @@ def _parse_head(document: Mapping[str, Any], reader: _Reader) -> Head:
         if whole not in head.loop or part not in head.loop:
             continue
         whole_ns, part_ns = head.loop[whole], head.loop[part]
-        if whole_ns < part_ns * (1 - _ROUNDING):
+        if whole_ns < part_ns - max(_NOISE_NS, _NOISE * part_ns):
             message = f"{whole_ns:g} ns, less than {part}, a part of it: {part_ns:g} ns"
             reader.note(f"loop.{whole}", message, _AGAIN)
         head.loop[whole] = max(whole_ns, part_ns)

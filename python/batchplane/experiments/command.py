@@ -136,8 +136,13 @@ def _check(options: ExperimentOptions) -> None:
 
 def _costs_names(costs: str) -> list[str]:
     """The costs by name; files by absolute path, since processes may have other working folders."""
-    given = [costs] if Path(costs).is_file() else costs.split(",")
-    return [str(Path(each).resolve()) if Path(each).is_file() else each for each in given]
+    given = [costs] if Path(costs).is_file() else [each.strip() for each in costs.split(",")]
+    names = [each for each in given if each]
+    stems = [Path(each).stem for each in names]
+    if twice := [stem for stem in stems if stems.count(stem) > 1]:
+        message = f"there are two costs '{twice[0]}', whose results would have one folder"
+        raise BadInput(Problem(message, "command line", "--costs", "rename a file"))
+    return [str(Path(each).resolve()) if Path(each).is_file() else each for each in names]
 
 
 def _folder_of(setup: Setup, options: ExperimentOptions) -> Path:

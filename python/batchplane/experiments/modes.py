@@ -27,13 +27,13 @@ def choose_modes(
     is_quick: bool,
 ) -> tuple[list[Chosen], list[str]]:
     """The experiments with their setups, for each of the costs, and a line for each that is left
-    out. Raises BadInput."""
+    out. Measured runs take the first of the costs. Raises BadInput."""
     # As keys: what does not depend on the costs is there once.
     chosen: dict[Chosen, None] = {}
     left_out: dict[str, None] = {}
-    for each in costs:
+    for i, each in enumerate(costs):
         some, without = _for_costs(experiments, names, is_measured, each, is_quick)
-        chosen |= dict.fromkeys(some)
+        chosen |= dict.fromkeys(one for one in some if i == 0 or not one[1].is_measured)
         left_out |= dict.fromkeys(without)
     return list(chosen), list(left_out)
 

@@ -38,7 +38,7 @@ def render_slo(rows: list[dict[str, Any]]) -> RenderableType:
     """`show slo`: a row for each flow."""
     table = plain_table(
         "<flow", "SLO", "now", "headroom", "last p50", "p99", "worst", "all p50", "p99", "worst",
-        "packets", "late", "violated periods", "<since", "<now",
+        "packets", "late", "violated periods", "<since", "<last",
     )  # fmt: skip
     hints: list[RenderableType] = []
     for row in rows:
@@ -72,9 +72,8 @@ def render_slo(rows: list[dict[str, Any]]) -> RenderableType:
         since = "the controller or the SLO was set" if is_controlled else "the start"
         told = [
             Text(
-                f"now: {which} of the last period, and whether it kept the SLO; headroom: SLO "
-                f"minus now; last: last period; all, packets, late, since: since {since}; held "
-                "up: by the machine",
+                f"now: {which} of the last period; headroom: SLO minus now; last: last period; "
+                f"all, packets, late, since: since {since}; held up: by the machine",
                 "dim",
             )
         ]

@@ -40,8 +40,8 @@ exec::FlowPeriod without(const exec::FlowPeriod& period, double inside_pkts) {
   return rest;
 }
 
-// Upper bound of a flow's packets that one gap in a worker's time may delay: its share of a full ring, of the
-// arrivals until the ring has drained, and what its buffers hold.
+// Upper bound of a flow's packets that one gap in a worker's time may delay: its share of what the gap caught
+// in front (exec::caught_pkts), and what its buffers hold.
 double inside_pkts(const exec::PeriodSnapshot& period, const exec::ControlModel& model, size_t flow,
                    double gap_ns) {
   uint64_t all_pkts = 0;

@@ -30,8 +30,8 @@ Value ratio(uint64_t part, uint64_t whole) {
   return whole == 0 ? Value() : Value(static_cast<double>(part) / static_cast<double>(whole));
 }
 
-const char* state_of(const exec::FlowPeriod& flow, double percentile) {
-  if (flow.slo_ns == 0) return "no_slo";
+const char* state_of(uint64_t slo_ns, const exec::FlowPeriod& flow, double percentile) {
+  if (slo_ns == 0) return "no_slo";
   return exec::is_slo_broken(flow, percentile) ? "violating" : "met";
 }
 
@@ -55,6 +55,65 @@ Value counted_value(const CountedDelays& counted, uint64_t violated_periods, uin
               {"delay_max_ns", counted.delay_max_ns}};
 }
 
+// Since the controller was chosen or the SLO changed.
+void show_record(const FlowRecord& record, uint64_t slo_ns, double percentile, Dict& row) {
+  row["pkts"] = record.pkts;
+  row["late_pkts"] = record.late_pkts;
+  row["late_ratio"] = ratio(record.late_pkts, record.pkts);
+  row["delay_max_ns"] = record.delay_max_ns;
+  row["p50_ns"] = record.all.percentile_ns(0.5, slo_ns);
+  row["p99_ns"] = record.all.percentile_ns(0.99, slo_ns);
+  row["periods"] = record.periods;
+  row["violated_periods"] = record.violated_periods;
+  row["stalled_periods"] = record.stalled_periods;
+  const uint64_t unexcused = record.violated_periods - record.stalled_periods;
+  row["excess_ratio"] =
+      unexcused == 0 ? Value() : Value(record.excess_ratio_sum / static_cast<double>(unexcused));
+  row["last"] = last_value(record.last);
+  const uint64_t violated = record.violated_periods;
+  row["counted"] = counted_value(record.all, violated, slo_ns);
+  row["undisturbed"] = counted_value(record.quiet, violated - record.stalled_periods, slo_ns);
+  row["quiet_periods"] = record.quiet_periods;
+  row["period_delay_mean_ns"] =
+      record.quiet_periods == 0 ? Value() : Value(ratio(record.delay_sum_ns, record.quiet_periods));
+  const bool has_delay = record.last.pkts != 0;
+  row["delay_ns"] = has_delay ? Value(record.last.delay_ns) : Value();
+  row["headroom_ns"] =
+      has_delay && slo_ns != 0
+          ? Value(static_cast<double>(slo_ns) - static_cast<double>(record.last.delay_ns))
+          : Value();
+  const exec::FlowPeriod all{.slo_ns = slo_ns,
+                             .pkts = record.all.pkts,
+                             .late_pkts = record.all.late_pkts,
+                             .delay_sum_ns = record.all.delay_sum_ns};
+  row["state_since"] = state_of(slo_ns, all, percentile);
+}
+
+// Since the start, without a controller.
+void show_engine_counts(const Value& shown, uint64_t slo_ns, double percentile, Dict& row) {
+  const auto count = [&](const char* key) {
+    return shown[key].is_int() ? static_cast<uint64_t>(shown[key].as_int()) : 0;
+  };
+  row["pkts"] = count("pkts");
+  row["late_pkts"] = count("late_pkts");
+  row["late_ratio"] = ratio(count("late_pkts"), count("pkts"));
+  row["delay_max_ns"] = count("delay_max_ns");
+  const Value& mean_ns = shown["delay_mean_ns"];
+  const double sum_ns =
+      mean_ns.is_double() ? mean_ns.as_double() * static_cast<double>(count("pkts")) : 0;
+  const exec::FlowPeriod all{.slo_ns = slo_ns,
+                             .pkts = count("pkts"),
+                             .late_pkts = count("late_pkts"),
+                             .delay_sum_ns = static_cast<uint64_t>(sum_ns)};
+  row["state"] = row["state_since"] = state_of(slo_ns, all, percentile);
+  row["hint"] = "";
+  for (const char* key :
+       {"periods", "violated_periods", "stalled_periods", "excess_ratio", "delay_ns", "headroom_ns",
+        "last", "counted", "undisturbed", "quiet_periods", "period_delay_mean_ns"}) {
+    row[key] = Value();
+  }
+}
+
 std::vector<std::string> names_of(const exec::ControlModel& model) {
   std::vector<std::string> names;
   for (const exec::ControlFlow& flow : model.flows) names.push_back(flow.name);
@@ -64,7 +123,6 @@ std::vector<std::string> names_of(const exec::ControlModel& model) {
 
 }  // namespace
 
-// With a controller, counts start when it was chosen or the SLO changed; without one, at the start.
 Value ControlLoop::show_slo(const Value& flows) const {
   List rows;
   for (uint32_t f = 0; f < model_.flows.size(); ++f) {
@@ -76,67 +134,15 @@ Value ControlLoop::show_slo(const Value& flows) const {
              {"p50_ns", shown["percentiles_ns"]["p50"]},
              {"p99_ns", shown["percentiles_ns"]["p99"]}};
     if (is_on() && f < log_.flows.size()) {
-      const FlowRecord& record = log_.flows[f];
-      row["pkts"] = record.pkts;
-      row["late_pkts"] = record.late_pkts;
-      row["late_ratio"] = ratio(record.late_pkts, record.pkts);
-      row["delay_max_ns"] = record.delay_max_ns;
-      row["p50_ns"] = record.all.percentile_ns(0.5, slo_ns);
-      row["p99_ns"] = record.all.percentile_ns(0.99, slo_ns);
-      row["periods"] = record.periods;
-      row["violated_periods"] = record.violated_periods;
-      row["stalled_periods"] = record.stalled_periods;
-      const uint64_t unexcused = record.violated_periods - record.stalled_periods;
-      row["excess_ratio"] = unexcused == 0
-                                ? Value()
-                                : Value(record.excess_ratio_sum / static_cast<double>(unexcused));
-      row["last"] = last_value(record.last);
-      const uint64_t violated = record.violated_periods;
-      row["counted"] = counted_value(record.all, violated, slo_ns);
-      row["undisturbed"] = counted_value(record.quiet, violated - record.stalled_periods, slo_ns);
-      row["quiet_periods"] = record.quiet_periods;
-      row["period_delay_mean_ns"] = record.quiet_periods == 0
-                                        ? Value()
-                                        : Value(ratio(record.delay_sum_ns, record.quiet_periods));
-      const bool has_delay = record.last.pkts != 0;
-      row["delay_ns"] = has_delay ? Value(record.last.delay_ns) : Value();
-      row["headroom_ns"] =
-          has_delay && slo_ns != 0
-              ? Value(static_cast<double>(slo_ns) - static_cast<double>(record.last.delay_ns))
-              : Value();
+      show_record(log_.flows[f], slo_ns, settings_.percentile, row);
       const exec::FlowVerdict verdict =
           f < decision_.flows.size() ? decision_.flows[f] : exec::FlowVerdict{};
       const bool is_judged = f < decision_.flows.size();
       row["state"] = is_judged ? exec::kFlowStateNames[static_cast<size_t>(verdict.state)]
-                               : state_of(record.last, settings_.percentile);
-      const exec::FlowPeriod all{.slo_ns = slo_ns,
-                                 .pkts = record.all.pkts,
-                                 .late_pkts = record.all.late_pkts,
-                                 .delay_sum_ns = record.all.delay_sum_ns};
-      row["state_since"] = state_of(all, settings_.percentile);
+                               : state_of(slo_ns, log_.flows[f].last, settings_.percentile);
       row["hint"] = verdict.hint;
     } else {
-      const auto count = [&](const char* key) {
-        return shown[key].is_int() ? static_cast<uint64_t>(shown[key].as_int()) : 0;
-      };
-      row["pkts"] = count("pkts");
-      row["late_pkts"] = count("late_pkts");
-      row["late_ratio"] = ratio(count("late_pkts"), count("pkts"));
-      row["delay_max_ns"] = count("delay_max_ns");
-      const Value& mean_ns = shown["delay_mean_ns"];
-      const double sum_ns =
-          mean_ns.is_double() ? mean_ns.as_double() * static_cast<double>(count("pkts")) : 0;
-      const exec::FlowPeriod all{.slo_ns = slo_ns,
-                                 .pkts = count("pkts"),
-                                 .late_pkts = count("late_pkts"),
-                                 .delay_sum_ns = static_cast<uint64_t>(sum_ns)};
-      row["state"] = row["state_since"] = state_of(all, settings_.percentile);
-      row["hint"] = "";
-      for (const char* key : {"periods", "violated_periods", "stalled_periods", "excess_ratio",
-                              "delay_ns", "headroom_ns", "last", "counted", "undisturbed",
-                              "quiet_periods", "period_delay_mean_ns"}) {
-        row[key] = Value();
-      }
+      show_engine_counts(shown, slo_ns, settings_.percentile, row);
     }
     rows.push_back(std::move(row));
   }

@@ -99,6 +99,7 @@ JointSolution solve_joint(const Joint& joint, double first_rate_pkts_per_ns, Pro
       // All but the model, which is evaluated again at the rate found.
       best.solution.triggers_pkts = found.triggers_pkts;
       best.solution.prices = found.prices;
+      for (double& price : best.solution.prices) price *= next / rate;
       best.solution.is_infeasible = found.is_infeasible;
       best.rate_pkts_per_ns = next;
       best_short = n_short;

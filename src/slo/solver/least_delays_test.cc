@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// least_delays_test.cc - bounds on delays against triggers at random and brute force.
 #include "slo/solver/least_delays.h"
 
 #include <gtest/gtest.h>

@@ -88,6 +88,11 @@ def errors_of(data: Any) -> list[str]:
     return failed.value.lines()
 
 
+def test_a_poll_that_is_cheaper_than_its_parts_by_no_more_than_noise_costs_as_much() -> None:
+    loop = {**dict.fromkeys(LOOP_KEYS, 1.0), "poll_per_pkt_ns": 3.4, "egress_per_pkt_ns": 3.5}
+    assert costs_from(document(loop=loop)).loop["poll_per_pkt_ns"] == 3.5
+
+
 # --- the cost of a module ------------------------------------------------------------------------
 
 
@@ -223,8 +228,8 @@ def test_every_mistake_at_once() -> None:
         ({"loop": {**dict.fromkeys(LOOP_KEYS, 1.0), "warp_ns": 1}}, "loop.warp_ns: unknown cost"),
         ({"loop": dict.fromkeys(LOOP_KEYS, -1.0)}, "is negative"),
         (
-            {"loop": {**dict.fromkeys(LOOP_KEYS, 1.0), "egress_per_pkt_ns": 1.5}},
-            "loop.poll_per_pkt_ns: 1 ns, less than egress_per_pkt_ns, a part of it: 1.5 ns",
+            {"loop": {**dict.fromkeys(LOOP_KEYS, 1.0), "egress_per_pkt_ns": 3.0}},
+            "loop.poll_per_pkt_ns: 1 ns, less than egress_per_pkt_ns, a part of it: 3 ns",
         ),
         ({"modules": {}}, "this is not a costs file"),
     ],

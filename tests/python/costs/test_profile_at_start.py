@@ -104,8 +104,7 @@ def test_what_cannot_be_is_told_and_measured_again(
     monkeypatch.setattr(startup_profile, "profile_pipeline", lambda *_, **__: coming.pop(0))
     last = said({"XDG_CACHE_HOME": str(tmp_path)})[-1]
     assert last == (
-        "measured, but impossible: a poll: -23.1 ns, which cannot be: 0 is used, and 1 more: "
-        "'doubts' in that file"
+        "in doubt: a poll: -23.1 ns, which cannot be: 0 is used, and 1 more: 'doubts' in that file"
     )
     assert not coming
 

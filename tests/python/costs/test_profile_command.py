@@ -47,7 +47,7 @@ def said(monkeypatch: pytest.MonkeyPatch, *coming: dict[str, Any]) -> tuple[str,
 def test_what_adds_up_is_sure(monkeypatch: pytest.MonkeyPatch) -> None:
     text, errors, taken = said(monkeypatch, document(108.0))
     assert text.count("\nsure: within 8% of what the whole pipeline takes") == 1
-    assert errors == "" and "impossible" not in text
+    assert errors == "" and "in doubt" not in text
     assert taken["judgement"]["is_sure"]
 
 
@@ -55,5 +55,15 @@ def test_what_does_not_is_measured_a_second_time(monkeypatch: pytest.MonkeyPatch
     text, errors, taken = said(monkeypatch, document(150.0), document(140.0, (_DOUBT,)))
     assert errors.startswith("measuring a second time: NOT SURE: within 50%")
     assert "\nNOT SURE: within 40% of what the whole pipeline takes" in text
-    assert f"\nmeasured, but impossible\n{_DOUBT}\n" in text
+    assert f"\nin doubt\n{_DOUBT}\n" in text
     assert not taken["judgement"]["is_sure"]
+
+
+def test_warnings_are_those_of_the_measurement_that_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    warnings = iter([[], ["ports of kind af_packet: NOT MEASURED"]])
+    monkeypatch.setattr(command, "with_ports", lambda *_: next(warnings))
+    _, errors, taken = said(monkeypatch, document(140.0), document(150.0))
+    assert "NOT MEASURED" not in errors
+    assert "missing" not in taken

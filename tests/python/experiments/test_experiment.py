@@ -417,6 +417,25 @@ def test_several_costs_run_what_depends_on_them_with_each(
     assert block_name(Setup("")) == "prescribed costs"
 
 
+def test_several_costs_measure_once(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(modes_module, "has_pipeline", lambda _: True)
+    monkeypatch.setenv("BATCHPLANE_DAEMON", str(program))
+    every = list(EXPERIMENTS.values())
+    chosen, _ = choose_modes(every, ["all"], None, ["prior", "epyc"], True)
+    measured = [(e.name, setup.costs) for e, setup in chosen if setup.is_measured]
+    assert sorted(measured) == sorted(
+        (name, "prior") for name in ("fig1", "fig3", "rates", *EGRESS_MEASURED)
+    )
+
+
+def test_costs_are_told_apart_by_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["fig2", "--simulated", "-o", str(tmp_path / "out"), "--jobs", "1", "--costs"]
+    assert run_command(monkeypatch, "experiment", *words, "paper, ./prior.json,prior") == 2
+    assert "there are two costs 'prior'" in capsys.readouterr().err
+
+
 def test_one_command_writes_a_table_for_each_of_its_costs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

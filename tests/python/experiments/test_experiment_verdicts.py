@@ -56,7 +56,7 @@ def test_bounds() -> None:
 def test_causes_come_from_the_same_rows() -> None:
     full, most = {"a": 1.2, "b": 1.4, "c": 2.0}, {"a": 1.3, "b": 1.8, "c": 1.0}
     assert no_more_under("max", full, most, 1.5, times) == (
-        "Under max 1 of them do not reach it either (1.30x)."
+        "Under max, 1 of these is no higher (1.30x)."
     )
     assert no_more_under("max", full, {"a": 1.6, "b": 1.8}, 1.5, times) == ""
     late = {"a": 0.2, "b": 0.0, "c": 0.5}

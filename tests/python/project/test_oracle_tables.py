@@ -13,7 +13,9 @@ import pytest
 from built import needs_extension
 
 TREE = Path(__file__).resolve().parents[3]
-FEW = ("--slos", "1", "--jobs", "1", "optimal")
+FEW = ("--slos", "2", "--jobs", "1", "optimal")
+
+LEAST = 0.95  # of the rate of the best fixed triggers
 
 
 def run(script: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -27,9 +29,9 @@ def run(script: str, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "words",
     [
-        ("saturated", "--cases", "l2l3(16)", "--periods", "20"),
-        ("noise", "--cases", "l2l3(16)", "--periods", "20"),
-        ("shared", "--cases", "l2l3(16)", "--periods", "20"),
+        ("saturated", "--cases", "gateway(16)", "--periods", "20"),
+        ("noise", "--cases", "gateway(16)", "--periods", "20"),
+        ("shared", "--cases", "gateway(16)", "--periods", "20"),
         ("stairs", "--cases", "tree(8)", "--periods", "20"),
     ],
 )
@@ -38,14 +40,16 @@ def test_optimal_carries_what_the_best_fixed_triggers_carry(words: tuple[str, ..
     assert table.returncode == 0, table.stderr
     least = re.search(r"^optimal: mean [\d.]+, least ([\d.]+)", table.stdout, re.MULTILINE)
     assert least is not None, table.stdout
-    assert float(least[1]) >= 0.98, table.stdout
+    assert float(least[1]) >= LEAST, table.stdout  # without buffers: 0.35 to 0.69
 
 
 @needs_extension
 def test_optimal_is_as_busy_as_the_least_busy_fixed_triggers() -> None:
     table = run("oracle.py", "load", "--cases", "tree(8)", "--periods", "20", *FEW)
     assert table.returncode == 0, table.stderr
-    most = re.search(r"^optimal: late in (\d+) .* most ([\d.]+) ", table.stdout, re.MULTILINE)
+    most = re.search(
+        r"^optimal: late in (\d+) of [1-9]\d* points .* most ([\d.]+) ", table.stdout, re.MULTILINE
+    )
     assert most is not None, table.stdout
     assert int(most[1]) == 0 and float(most[2]) <= 1.05, table.stdout
 
@@ -54,7 +58,9 @@ def test_optimal_is_as_busy_as_the_least_busy_fixed_triggers() -> None:
 def test_optimal_chooses_rings_and_triggers_of_several_tasks() -> None:
     table = run("many_tasks.py", "--pipelines", "1", "--jobs", "1", "optimal")
     assert table.returncode == 0, table.stderr
-    assert "optimal" in table.stdout
+    least = re.search(r"^optimal: mean [\d.]+, least ([\d.]+)", table.stdout, re.MULTILINE)
+    assert least is not None, table.stdout
+    assert float(least[1]) >= LEAST, table.stdout
 
 
 def test_a_case_that_is_not_there_is_told() -> None:

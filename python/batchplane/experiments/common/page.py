@@ -68,6 +68,11 @@ def _anchor(section: Section) -> str:
     return "-".join((section.experiment.name, setup.label, *filter(None, [Path(setup.costs).stem])))
 
 
+def _mode(section: Section) -> str:
+    setup = section.setup
+    return f"{setup.label}, {Path(setup.costs).stem}" if setup.costs else setup.label
+
+
 def _contents_row(section: Section) -> str:
     counts = dict.fromkeys(_MARKS, 0)
     for v in section.outcome.verdicts:
@@ -76,7 +81,7 @@ def _contents_row(section: Section) -> str:
     name = escape(section.experiment.name)
     return (
         f'<tr><td><a href="#{_anchor(section)}">{name}</a></td>'
-        f"<td>{escape(section.experiment.title)}</td><td>{escape(section.setup.label)}</td>"
+        f"<td>{escape(section.experiment.title)}</td><td>{escape(_mode(section))}</td>"
         f"{marks}</tr>"
     )
 

@@ -144,7 +144,8 @@ def no_more_under(
     also = {name: of_other[name] for name in below if of_other[name] < least}
     if not also:
         return ""
-    return f"Under {other} {len(also)} of them do not reach it either ({span(also, text)})."
+    what = "1 of these is" if len(also) == 1 else f"{len(also)} of these are"
+    return f"Under {other}, {what} no higher ({span(also, text)})."
 
 
 def late_there(
