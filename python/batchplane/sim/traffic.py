@@ -19,6 +19,8 @@ from ..lang.kinds import Kinds
 from ..lang.yaml_loader import load_yaml
 
 TRACE_SUFFIXES = (".pcap", ".pcapng")
+_RING = "ring"  # the kind of port that generators fill
+_RX_SLOTS = 512  # of ports of the kernel, by default
 
 
 @dataclass(frozen=True)
@@ -121,8 +123,16 @@ def _complete(
 
 
 def with_traffic(document: Document, traffic: Traffic) -> Document:
-    """The pipeline with the file's generators, changed by name or added, and the file's lines."""
+    """The pipeline with the file's generators, changed by name or added, and the file's lines.
+
+    A real port that a generator stands for becomes a ring as large as what it may hold."""
     pipeline = dict(document.pipeline)
+    ports = pipeline["ports"] = dict(pipeline.get("ports", {}))
+    for entry in traffic.generators:
+        port = ports.get(entry["port"])
+        if port is not None and port["kind"] != _RING:
+            slots = port.get("params", {}).get("rx_slots", _RX_SLOTS)
+            ports[entry["port"]] = {"kind": _RING, "params": {"size_pkts": slots}}
     generators = [dict(entry) for entry in pipeline.get("generators", [])]
     index = {entry["name"]: i for i, entry in enumerate(generators)}
     places = dict(pipeline.get("source_map", {}))

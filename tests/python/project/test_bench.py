@@ -35,6 +35,7 @@ violations = load_script("violations")
 sessions = load_script("sessions")
 beside_fixed = load_script("beside_fixed")
 real_ports = load_script("real_ports")
+router_twin = load_script("router_twin")
 Interval = figures.Interval
 
 
@@ -362,6 +363,16 @@ def test_turns_on_real_ports_add_up() -> None:
     assert row["stalled_ratio"] == pytest.approx(0.1)
     nothing = real_ports.summed([{**turns[0], "periods": 0, "stalled": 0}])
     assert nothing["violated_ratio"] == nothing["stalled_ratio"] == 0
+
+
+def test_a_packets_time_is_the_workers_busy_time_over_what_came() -> None:
+    runtimes = iter(
+        {"workers": [{"regimes_ns": {"busy": busy_ns}}], "balance": {"in_pkts": pkts}}
+        for busy_ns, pkts in ((1e6, 500), (4e6, 3500))
+    )
+    client = argparse.Namespace(show=lambda _: next(runtimes))
+    rate_pps, pkt_ns = router_twin.measured(client, 0.001)
+    assert pkt_ns == 1000 and 0 < rate_pps <= 3000 / 0.001
 
 
 @pytest.mark.parametrize("n_signals", [1, 2])

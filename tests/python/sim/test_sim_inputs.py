@@ -16,6 +16,8 @@ from batchplane.base.problems import BadInput
 from batchplane.commands.simulate import parse_duration_word
 from batchplane.control.names import split_controllers
 from batchplane.daemon.process import find_program
+from batchplane.native.loader import make_simulation
+from batchplane.sim.prepare import known_kinds, load_document, prepare
 from batchplane.sim.simulation import Simulation
 from batchplane.sim.spec import (
     Machine,
@@ -173,6 +175,22 @@ def test_traffic_changes_and_adds_generators() -> None:
         {"name": "new", "port": "other", "params": {}},
     ]
     assert document.pipeline["generators"][0]["params"] == {"rate_pps": 1000}
+
+
+@needs_daemon_and_extension
+def test_a_generator_may_stand_for_a_real_port() -> None:
+    text = (
+        "generators:\n  - {name: home, port: lan, rate_pps: 100000, arrivals: constant,"
+        " flows: [{name: lan_to_wan, flow: lan_to_wan}]}\n"
+    )
+    document = load_document("router", {}, known_kinds())
+    inputs = prepare(document, parse_traffic(text, "t.yaml", document.pipeline), "prior")
+    ports = inputs.document.pipeline["ports"]
+    assert ports["lan"] == {"kind": "ring", "params": {"size_pkts": 512}}
+    assert ports["wan"]["kind"] == "af_packet"
+    simulation = make_simulation(inputs.spec)
+    simulation.run_until(10_000_000)
+    assert simulation.step()[0]["flows"]["pkts"].tolist() == [1000, 0]
 
 
 def test_mistakes_of_traffic_are_told_at_its_own_lines() -> None:
