@@ -90,7 +90,8 @@ def pipeline_of(tmp_path: Path, controller: str) -> dict[str, Any]:
 def test_its_controller_gets_its_costs(tmp_path: Path) -> None:
     pipeline, rest = controlled(pipeline_of(tmp_path, FULL), ControlOptions(slos=("all=2ms",)))
     own = pipeline["controller"]
-    assert own["costs"]["ttl"] == {"cost_per_batch_ns": 1.0, "cost_per_pkt_ns": 1.0}
+    # Its own 1 + n ns, and the hop in front of it.
+    assert own["costs"]["ttl"] == {"cost_per_batch_ns": 14.0, "cost_per_pkt_ns": 6.0}
     assert own["costs_origin"] == "paper, given" and own["costs_file"] == "paper"
     assert (own["name"], own["period_ns"]) == ("full", 5_000_000)
     assert rest.words() == ["all.slo=2ms"], "nothing of the controller is left to be set"
