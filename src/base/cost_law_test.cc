@@ -16,7 +16,10 @@ using Point = CostLaw::Point;
 // Work in units of eight packets, like a vector engine or an accelerator.
 std::vector<Point> stairs() {
   std::vector<Point> points;
-  for (uint32_t n = 1; n <= 32; ++n) points.push_back({n, 50.0 + 80 * ((n + 7) / 8)});
+  for (uint32_t n = 1; n <= 32; ++n) {
+    const uint32_t units = (n + 7) / 8;
+    points.push_back({n, 50.0 + 80.0 * units});
+  }
   return points;
 }
 
