@@ -176,7 +176,8 @@ uint32_t Worker::loop_once() {
   if (elapsed_ns > kMinGapNs) [[unlikely]]
     gap_ns = note_gap(elapsed_ns, work - last_work_ns_ + hosted_ns_);
   hosted_ns_ = 0;
-  if (previous_polled_ != 0) {
+  // A loop that found no input may still have fired buffers: idle, or past their age limits.
+  if (previous_polled_ != 0 || work != last_work_ns_) {
     stats_.busy_ns += elapsed_ns;
     stats_.busy_gap_ns += gap_ns;
     // Time that the machine took away is not part of the turnaround, which triggers could change.

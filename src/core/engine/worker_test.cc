@@ -28,6 +28,18 @@ TEST(Worker, BooksLoopsByWhetherTheyFoundInput) {
   EXPECT_EQ(stats.gaps, 0U);
 }
 
+TEST(Worker, ALoopThatReleasesWhatIsHeldIsBusyThoughItFoundNoInput) {
+  PipelineSpec spec = line(20);
+  spec.modules.insert(spec.modules.begin() + 1, {"work", "null", {}});
+  spec.modules[1].trigger_pkts = 32;
+  spec.edges = {{"in", "0", "work"}, {"work", "0", "out"}};
+  EngineRig rig(spec);
+  rig.loop(10, 1000);
+  const WorkerStats& stats = rig.worker().stats();
+  EXPECT_EQ(stats.busy_ns, 2000U) << "one loop took packets, the next one released them";
+  EXPECT_EQ(stats.idle_ns, 7000U);
+}
+
 TEST(Worker, AGapBeginsAbove20MicrosecondsOfIdleTime) {
   EngineRig rig(line(32));
   rig.loop(3);
