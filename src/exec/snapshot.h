@@ -23,7 +23,7 @@ struct LoopGap {
 struct WorkerStats {
   uint64_t loops = 0;
   uint64_t busy_ns = 0;      // loops that ran a batch
-  uint64_t idle_ns = 0;      // loops that found no input
+  uint64_t idle_ns = 0;      // loops in which nothing ran
   uint64_t control_ns = 0;   // commands
   uint64_t gap_ns = 0;       // unexplained part of the above
   uint64_t busy_gap_ns = 0;  // of busy_ns

@@ -92,7 +92,7 @@ class Worker {
   [[nodiscard]] CoreTraits::Clock& clock() { return clock_; }
   [[nodiscard]] const std::vector<Task*>& tasks() const { return tasks_; }
   [[nodiscard]] const WorkerStats& stats() const { return stats_; }
-  // Times of busy loops, without commands, and the number of loops that found nothing. Via execute().
+  // Times of busy loops, without commands, and the number of loops in which nothing ran. Via execute().
   [[nodiscard]] const exec::LoopTimes& loop_times() const { return loop_times_; }
   [[nodiscard]] uint64_t idle_loops() const { return idle_loops_; }
   [[nodiscard]] exec::FlowMeter* meter() { return ctx_->meter; }
