@@ -63,7 +63,7 @@ def ensure_profile(
             if doubts := document.get("doubts"):
                 n_more = len(doubts) - 1
                 more = f", and {n_more} more: 'doubts' in that file" if n_more else ""
-                _say(errors, f"in doubt: {doubts[0]}{more}", "yellow")
+                _say(errors, f"in doubt: {doubts[0]}{more}")
         else:
             off = kept.error
     except (BatchplaneError, OSError) as error:
