@@ -123,6 +123,25 @@ def test_triggers_do_not_follow_the_length_of_trains(pps: int, seed: int) -> Non
 
 
 @needs_extension
+@pytest.mark.parametrize(
+    ("stalls_per_s", "lengths_us", "slo"),
+    [(2000, (100, 200, 400), "2ms"), (1000, (500,), "2ms"), (200, (1000, 2000, 4000), "20ms")],
+)
+def test_triggers_rest_on_a_core_that_loses_half_of_its_time(
+    stalls_per_s: int, lengths_us: tuple[int, ...], slo: str
+) -> None:
+    machine = batchplane.Machine(
+        stall_rate_per_s=stalls_per_s, stall_lengths_ns=tuple(1000 * us for us in lengths_us)
+    )
+    costs = {name: law(*cost) for name, cost in COSTS.items()}
+    document = load(TEXT.format(pps=200_000).replace("2ms", slo))
+    native = Simulation(document, machine=machine, seed=2, costs=costs)._native
+    native.set_controller("optimal", {})
+    seen = [triggers_after(native, number) for number in range(PERIODS)]
+    assert moves_per_s(seen[SETTLED:]) <= 2
+
+
+@needs_extension
 def test_an_overload_is_still_seen() -> None:
     """Twice what the core can take: buffers hold, in all periods."""
     seen = triggers_over_time(1_000_000, 0, 1)
