@@ -57,15 +57,17 @@ Line settle(std::span<const Point> points, double min_ns, Bound bound) {
   return line;
 }
 
-Line bounded(std::span<const Point> points, double min_ns, bool& is_clamped) {
+// The lines with and without bounds.
+CostFit lines_of(std::span<const Point> points, double min_ns) {
   const Line line = settle(points, min_ns, Bound::kNone);
   // Costs that are negative only by rounding count as 0.
   const double zero_ns = 1e-9 * (std::abs(line.cost_per_batch_ns) + std::abs(line.cost_per_pkt_ns));
   const Bound bound = line.cost_per_pkt_ns < 0     ? Bound::kNoPktCost
                       : line.cost_per_batch_ns < 0 ? Bound::kNoBatchCost
                                                    : Bound::kNone;
-  is_clamped = std::min(line.cost_per_batch_ns, line.cost_per_pkt_ns) < -zero_ns;
-  return bound == Bound::kNone ? line : settle(points, min_ns, bound);
+  return {.line = bound == Bound::kNone ? line : settle(points, min_ns, bound),
+          .free = line,
+          .is_clamped = std::min(line.cost_per_batch_ns, line.cost_per_pkt_ns) < -zero_ns};
 }
 
 double explained(const Line& line, std::span<const Point> points) {
@@ -90,8 +92,7 @@ double left_out_error(std::span<const Point> points, double min_ns) {
       if (i % kFolds != fold) shown.push_back(points[i]);
     }
     if (shown.size() < 2) continue;
-    bool is_clamped = false;
-    const Line line = bounded(shown, min_ns, is_clamped);
+    const Line line = lines_of(shown, min_ns).line;
     for (size_t i = fold; i < points.size(); i += kFolds, ++n) {
       sum += relative_error(line, points[i], min_ns);
     }
@@ -171,8 +172,7 @@ Line fit_line(const CostSums& sums, const Line& shape, double even_variation) {
 }
 
 CostFit fit_line(std::span<const Point> points, double min_ns) {
-  CostFit fit;
-  fit.line = bounded(points, min_ns, fit.is_clamped);
+  CostFit fit = lines_of(points, min_ns);
   fit.r_squared = explained(fit.line, points);
   for (const Point& point : points) {
     if (point.size_pkts > kSmallPkts) break;

@@ -62,7 +62,8 @@ struct CostSums {
 
 struct CostFit {
   CostLaw::Line line;
-  bool is_clamped = false;  // without bounds, one of the two costs would be negative
+  CostLaw::Line free;       // the best if costs could be negative
+  bool is_clamped = false;  // one of those costs is negative
   double r_squared = 0;     // share of the variance explained
   // Relative errors: the worst at sizes of 1 to 4 packets, where they matter most, and the mean at sizes left
   // out of the fit (cross-validation).

@@ -12,9 +12,6 @@ namespace {
 
 // Two medians of the same work differ by so much on a quiet machine.
 constexpr double kNoiseShare = 0.05;
-// As fit_line: relative errors beyond this count linearly.
-constexpr double kLinearError = 0.05;
-constexpr int kFreeRounds = 200;
 
 std::string ns_text(double ns) {
   char text[32];
@@ -48,33 +45,13 @@ double at_least_part(double whole_ns, const std::string& whole, double part_ns,
   return std::max(whole_ns, part_ns);
 }
 
-CostLaw::Line free_line(std::span<const CostLaw::Point> points, double noise_ns) {
-  CostLaw::Line line;
-  for (int round = 0; round < kFreeRounds; ++round) {
-    CostSums sums;
-    for (const CostLaw::Point& point : points) {
-      const double unit_ns = std::max(point.ns, noise_ns);
-      const double error = std::abs(line.ns(point.size_pkts) - point.ns) / unit_ns;
-      const double trust = round > 0 && error > kLinearError ? kLinearError / error : 1;
-      sums.add(point.size_pkts, point.ns, trust / (unit_ns * unit_ns));
-    }
-    const double variance = sums.variance_pkts2();
-    if (variance <= 0) return {sums.mean_ns(), 0};
-    const double slope_ns =
-        (sums.time_pkts_ns / sums.batches - sums.mean_ns() * sums.mean_pkts()) / variance;
-    line = {sums.mean_ns() - slope_ns * sums.mean_pkts(), slope_ns};
-  }
-  return line;
-}
-
 CostLaw::Line line_of(std::span<const CostLaw::Point> points, double noise_ns,
                       const LineNames& names, Doubts& doubts) {
   const CostFit fit = fit_line(points, noise_ns);
   if (fit.is_clamped) {
-    const CostLaw::Line free = free_line(points, noise_ns);
     const double most_pkts = points.back().size_pkts;
-    (void)at_least_0(free.cost_per_batch_ns, noise_ns, names.per_batch, doubts);
-    (void)at_least_0(free.cost_per_pkt_ns, noise_ns / most_pkts, names.per_pkt, doubts);
+    (void)at_least_0(fit.free.cost_per_batch_ns, noise_ns, names.per_batch, doubts);
+    (void)at_least_0(fit.free.cost_per_pkt_ns, noise_ns / most_pkts, names.per_pkt, doubts);
   }
   return fit.line;
 }

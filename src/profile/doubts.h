@@ -38,7 +38,4 @@ struct LineNames {
 [[nodiscard]] CostLaw::Line line_of(std::span<const CostLaw::Point> points, double noise_ns,
                                     const LineNames& names, Doubts& doubts);
 
-// The line that fit_line would find if a cost could be negative.
-[[nodiscard]] CostLaw::Line free_line(std::span<const CostLaw::Point> points, double noise_ns);
-
 }  // namespace batchplane::profile

@@ -48,11 +48,10 @@ std::string reason_of(const CostFit& fit, std::span<const CostLaw::Point> points
   const CostLaw::Line& line = fit.line;
   std::string clamped;
   if (fit.is_clamped) {
-    const CostLaw::Line free = free_line(points, kLeastNoiseNs);
     clamped =
         line.cost_per_pkt_ns > 0
-            ? text("a negative cost per batch, %.1f ns, was set to 0; ", free.cost_per_batch_ns)
-            : text("a negative cost per packet, %.1f ns, was set to 0; ", free.cost_per_pkt_ns);
+            ? text("a negative cost per batch, %.1f ns, was set to 0; ", fit.free.cost_per_batch_ns)
+            : text("a negative cost per packet, %.1f ns, was set to 0; ", fit.free.cost_per_pkt_ns);
   }
   if (is_good(fit)) return clamped.empty() ? "" : clamped + "the line fits all the same";
   const CostLaw law(line);

@@ -83,10 +83,6 @@ Kept FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t
     return Kept::kNotJudged;
   }
   if (period.pkts == 0) return Kept::kNotJudged;
-  pkts += period.pkts;
-  late_pkts += period.late_pkts;
-  delay_max_ns = std::max(delay_max_ns, period.delay_max_ns);
-  ++periods;
   all.add(period);
   const bool is_stalled = stall_ns * kStallsPerSlo > period.slo_ns;
   if (!is_stalled) quiet.add(period);

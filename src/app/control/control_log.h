@@ -46,10 +46,6 @@ enum class Kept : uint8_t { kNotJudged, kYes, kNo };
 
 // How a flow's SLO was met since the controller was chosen or the SLO changed.
 struct FlowRecord {
-  uint64_t pkts = 0;
-  uint64_t late_pkts = 0;
-  uint64_t delay_max_ns = 0;
-  uint64_t periods = 0;  // with packets
   uint64_t violated_periods = 0;
   // Of those: met except for packets in flight while the machine stalled a worker, in this or the previous
   // period, for more than 5 % of the SLO.

@@ -32,8 +32,8 @@ TEST(FlowRecord, APeriodWithTooManyLatePacketsIsViolated) {
   EXPECT_EQ(record.violated_periods, 1U);
   EXPECT_EQ(record.stalled_periods, 0U);
   EXPECT_DOUBLE_EQ(record.excess_ratio_sum, 0.5);
-  EXPECT_EQ(record.periods, 2U);
-  EXPECT_EQ(record.late_pkts, 101U);
+  EXPECT_EQ(record.all.periods, 2U);
+  EXPECT_EQ(record.all.late_pkts, 101U);
 }
 
 TEST(FlowRecord, AStallExcusesWhatWasInsideAndNoMore) {

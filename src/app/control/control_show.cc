@@ -57,13 +57,13 @@ Value counted_value(const CountedDelays& counted, uint64_t violated_periods, uin
 
 // Since the controller was chosen or the SLO changed.
 void show_record(const FlowRecord& record, uint64_t slo_ns, double percentile, Dict& row) {
-  row["pkts"] = record.pkts;
-  row["late_pkts"] = record.late_pkts;
-  row["late_ratio"] = ratio(record.late_pkts, record.pkts);
-  row["delay_max_ns"] = record.delay_max_ns;
+  row["pkts"] = record.all.pkts;
+  row["late_pkts"] = record.all.late_pkts;
+  row["late_ratio"] = ratio(record.all.late_pkts, record.all.pkts);
+  row["delay_max_ns"] = record.all.delay_max_ns;
   row["p50_ns"] = record.all.percentile_ns(0.5, slo_ns);
   row["p99_ns"] = record.all.percentile_ns(0.99, slo_ns);
-  row["periods"] = record.periods;
+  row["periods"] = record.all.periods;
   row["violated_periods"] = record.violated_periods;
   row["stalled_periods"] = record.stalled_periods;
   const uint64_t unexcused = record.violated_periods - record.stalled_periods;

@@ -76,8 +76,7 @@ bool evaluate_modules(const Program& program, const std::vector<double>& trigger
     const double firings = module.share / batch;  // per packet polled
     const double service_ns = module.service_ns(batch);
     const bool is_held = is_holding(module, triggers_pkts[v]);
-    const double hold_ns =
-        is_held ? module.share * program.hold_ns + firings * program.release_ns : 0;
+    const double hold_ns = is_held ? holding_ns(program, module, firings) : 0;
     out.service_ns[v] = service_ns;
     out.with_next_ns[v] = service_ns;
     out.batch_pkts[v] = batch;
@@ -88,14 +87,9 @@ bool evaluate_modules(const Program& program, const std::vector<double>& trigger
   return any_before;
 }
 
-// Variance of a module's work in so many runs, per packet: n g / b firings per run, as irregular as
-// irregularity_of() has it (docs/model.md).
 double variance_of_work(const Program& program, const Evaluation& at, size_t v, double runs) {
-  const ProgramModule& module = program.modules[v];
-  const double batch = at.batch_pkts[v];
-  const bool is_held = batch > module.arriving_pkts;
-  return at.firings[v] * at.with_next_ns[v] * at.with_next_ns[v] *
-         irregularity_of(program, module, batch, runs, is_held);
+  return variance_of_work(program, program.modules[v], at.batch_pkts[v], at.firings[v],
+                          at.with_next_ns[v], runs);
 }
 
 void evaluate_spread(const Program& program, const std::vector<double>& triggers_pkts,

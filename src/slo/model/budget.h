@@ -175,6 +175,20 @@ struct Evaluation {
   if (is_held && mean > 0.5) irregular = std::max(irregular, 1 / (6 * mean));
   return std::min(1.0, irregular + per_batch);
 }
+// Variance of a module's work in so many runs, per packet: n g / b firings per run, as irregular as
+// irregularity_of() has it (docs/model.md). `firing_ns`: the work of one firing.
+[[nodiscard]] inline double variance_of_work(const Program& program, const ProgramModule& module,
+                                             double batch_pkts, double firings, double firing_ns,
+                                             double runs) {
+  const bool is_held = batch_pkts > module.arriving_pkts;
+  return firings * firing_ns * firing_ns *
+         irregularity_of(program, module, batch_pkts, runs, is_held);
+}
+// What holding adds to the time of a packet that the task polls, at so many firings per such packet.
+[[nodiscard]] inline double holding_ns(const Program& program, const ProgramModule& module,
+                                       double firings) {
+  return module.share * program.hold_ns + firings * program.release_ns;
+}
 // Size of the batches that a module executes with this trigger.
 [[nodiscard]] inline double batch_pkts(const ProgramModule& module, double trigger_pkts) {
   return trigger_pkts > 0 ? trigger_pkts : module.arriving_pkts;

@@ -22,19 +22,16 @@ double packet_time_ns(const Program& program, const ProgramModule& module, doubl
   const double batch = batch_pkts(module, trigger_pkts);
   const double firings = module.share / batch;
   const double busy_ns = firings * module.service_ns(batch);
-  if (!is_holding(module, trigger_pkts)) return busy_ns;
-  return busy_ns + module.share * program.hold_ns + firings * program.release_ns;
+  return is_holding(module, trigger_pkts) ? busy_ns + holding_ns(program, module, firings)
+                                          : busy_ns;
 }
 
 double variance_of(const Program& program, const ProgramModule& module, double trigger_pkts) {
   // Bypassed, it may ride along with the module before it, and vary no further.
   if (module.before != kNoModule) return 0;
   const double batch = batch_pkts(module, trigger_pkts);
-  const double service_ns = module.service_ns(batch);
-  const double runs = program.tasks[module.task].runs_waited;
-  const bool is_held = is_holding(module, trigger_pkts);
-  return module.share / batch * service_ns * service_ns *
-         irregularity_of(program, module, batch, runs, is_held);
+  return variance_of_work(program, module, batch, module.share / batch, module.service_ns(batch),
+                          program.tasks[module.task].runs_waited);
 }
 
 }  // namespace
