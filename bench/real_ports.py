@@ -210,16 +210,21 @@ class Bed:
 
 
 @contextlib.contextmanager
-def loaded(case: Case) -> Iterator[Bed]:
-    """The case's router with iperf3 running through it."""
+def routed(hosts: Hosts, pipeline: str, *words: str) -> Iterator[tuple[Gateway, Client]]:
+    """A daemon between these hosts, started with these words; all of it ends with the block."""
     with terminable(), contextlib.ExitStack() as stack:
-        hosts = case.make_hosts()
         stack.callback(hosts.close)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bpr")))
-        stack.callback(end_daemon, folder / f"{case.pipeline}.json")
-        words = (case.pipeline, "--controller", "optimal")
-        gateway = stack.enter_context(started(hosts.router, folder, *words))
-        client = stack.enter_context(Client(folder / f"{case.pipeline}.sock", timeout_s=20))
+        stack.callback(end_daemon, folder / f"{pipeline}.json")
+        gateway = stack.enter_context(started(hosts.router, folder, pipeline, *words))
+        yield gateway, stack.enter_context(Client(folder / f"{pipeline}.sock", timeout_s=20))
+
+
+@contextlib.contextmanager
+def loaded(case: Case) -> Iterator[Bed]:
+    """The case's router with iperf3 running through it."""
+    hosts = case.make_hosts()
+    with routed(hosts, case.pipeline, "--controller", "optimal") as (gateway, client):
         bed = Bed(case, hosts, gateway, client)
         bed.load()
         yield bed

@@ -25,16 +25,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from case_daemon import ROOT, terminable
+from case_daemon import ROOT
 from case_rows import write_rows
-from real_ports import cores_without, end_daemon, routed_hosts
+from real_ports import cores_without, routed, routed_hosts
 
 sys.path.insert(0, str(ROOT / "python"))
 
 from batchplane.base.units import short_rate
 from batchplane.daemon.client import Client
 from batchplane.demo.netns import Hosts, missing_for_hosts
-from batchplane.demo.stage import Gateway, started
+from batchplane.demo.stage import Gateway
 
 CONTROLLERS = ("fixed(0)", "fixed(32)")
 SETTLE_S = 0.5
@@ -75,13 +75,8 @@ def worker_of(client: Client) -> tuple[float, int]:
 @contextlib.contextmanager
 def flooded(hosts: Hosts) -> Iterator[tuple[Gateway, Client]]:
     """The router under all that one process sends."""
-    with terminable(), contextlib.ExitStack() as stack:
-        stack.callback(hosts.close)
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bprt")))
-        stack.callback(end_daemon, folder / "router.json")
-        words = ("router", "--controller", CONTROLLERS[0], "--no-profile")
-        gateway = stack.enter_context(started(hosts.router, folder, *words))
-        client = stack.enter_context(Client(folder / "router.sock", timeout_s=20))
+    words = ("--controller", CONTROLLERS[0], "--no-profile")
+    with routed(hosts, "router", *words) as (gateway, client):
         hosts.hosts["home"].run("ping", "-c", "1", "-w", "5", SERVER)
         # Known by its old address, the far end takes frames for somebody else's.
         hosts.hosts["internet"].run("ip", "link", "set", "eth0", "address", "02:00:00:00:00:99")

@@ -13,3 +13,8 @@ Number = TypeVar("Number", int, float)
 def percentile(ascending: Sequence[Number], p: float) -> Number:
     """The value beyond which at most a share 1 - p lies; at least one value, in ascending order."""
     return ascending[max(1, math.ceil(p * len(ascending))) - 1]
+
+
+def percentile_or_0(ascending: Sequence[Number], p: float) -> Number | int:
+    """The same, and 0 without values."""
+    return percentile(ascending, p) if ascending else 0

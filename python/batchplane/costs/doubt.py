@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..base.percentile import percentile
+from ..base.percentile import percentile_or_0
 
 # On a quiet machine the costs are within 5 to 16 % of the whole. Beyond this, they were measured
 # while other programs slowed some of the parts, or some of the whole.
@@ -117,12 +117,7 @@ def judge(document: Mapping[str, Any]) -> Judgement:
     return Judgement(
         error_of(document) if check.get("points") else None,
         int(check.get("n_rejected", 0)),
-        _percentile(every, 0.5),
-        _percentile(every, 0.95),
-        _percentile(small, 0.95),
+        percentile_or_0(every, 0.5),
+        percentile_or_0(every, 0.95),
+        percentile_or_0(small, 0.95),
     )
-
-
-def _percentile(ascending: list[float], p: float) -> float:
-    """0 without values."""
-    return percentile(ascending, p) if ascending else 0.0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from ..base.percentile import percentile
+from ..base.percentile import percentile_or_0
 from ..base.plain_table import plain_table
 from ..base.problems import BadInput, Problem
 from ..costs.doubt import judge, left_out_errors
@@ -82,7 +82,7 @@ def render_profile(document: Mapping[str, Any], out: Console) -> None:
             f"{_half_width(module['cost_per_pkt_95_ns']):.2f}",
             f"{float(module['r_squared']):.4f}",
             _error(module.get("small_error_ratio")),
-            _error(_table_off(module)),
+            _error(percentile_or_0(sorted(left_out_errors(module).values()), 0.95)),
             f"{module['batchiness']:.2f}",
             Text("; ".join(str(module[key]) for key in ("reason", "note") if module.get(key))),
         )
@@ -101,11 +101,6 @@ def render_profile(document: Mapping[str, Any], out: Console) -> None:
         out.print(Text("\nin doubt", "bold"))
         for doubt in document["doubts"]:
             out.print(Text(str(doubt), "yellow"), soft_wrap=True)
-
-
-def _table_off(module: Mapping[str, Any]) -> float:
-    errors = sorted(left_out_errors(module).values())
-    return percentile(errors, 0.95) if errors else 0.0
 
 
 def _error(ratio: float | None) -> Text:

@@ -14,10 +14,9 @@ from typing import Any
 
 from ..base.problems import BadInput, Problem
 from ..lang.canonical import Document
-from .traffic import Traffic
+from .traffic import RING, Traffic, ring_of
 
 SATURATED = "saturated"
-_RING = "ring"  # the kind of port that generators fill
 _INPUTS = ("port_in", "source")
 _OUTPUTS = ("port_out", "sink")  # where flows may end
 _BATCH_PKTS = 32
@@ -58,7 +57,7 @@ def saturated(document: Document) -> Saturated:
         module.get("params", {}).get("port")
         for module in modules.values()
         if module["kind"] == "port_out"
-        and ports.get(module.get("params", {}).get("port"), {}).get("kind") == _RING
+        and ports.get(module.get("params", {}).get("port"), {}).get("kind") == RING
     }
     kinds: dict[str, str] = {}
     names: list[str] = []
@@ -75,10 +74,10 @@ def saturated(document: Document) -> Saturated:
         kinds[port] = str(ports[port]["kind"])
         params = {"saturate": True, **({"flows": entries} if entries else {})}
         generators.append({"name": port, "port": port, "params": params})
-        if kinds[port] != _RING:
+        if kinds[port] != RING:
             # Two batches only: waiting outside is not a delay of the pipeline.
             batch_pkts = pipeline.get("engine", {}).get("batch_pkts", _BATCH_PKTS)
-            ports[port] = {"kind": _RING, "params": {"size_pkts": 2 * batch_pkts}}
+            ports[port] = ring_of(2 * batch_pkts)
     if not generators and not any(module["kind"] in _INPUTS for module in modules.values()):
         raise BadInput(Problem("the pipeline has no input", document.file, "modules"))
     pipeline.update(ports=ports, flows=flows)

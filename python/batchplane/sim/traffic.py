@@ -19,7 +19,7 @@ from ..lang.kinds import Kinds
 from ..lang.yaml_loader import load_yaml
 
 TRACE_SUFFIXES = (".pcap", ".pcapng")
-_RING = "ring"  # the kind of port that generators fill
+RING = "ring"  # the kind of port that generators fill
 _RX_SLOTS = 512  # of ports of the kernel, by default
 
 
@@ -122,6 +122,11 @@ def _complete(
     traces[str(name)] = path
 
 
+def ring_of(size_pkts: int) -> dict[str, Any]:
+    """A port in place of a real one."""
+    return {"kind": RING, "params": {"size_pkts": size_pkts}}
+
+
 def with_traffic(document: Document, traffic: Traffic) -> Document:
     """The pipeline with the file's generators, changed by name or added, and the file's lines.
 
@@ -130,9 +135,9 @@ def with_traffic(document: Document, traffic: Traffic) -> Document:
     ports = pipeline["ports"] = dict(pipeline.get("ports", {}))
     for entry in traffic.generators:
         port = ports.get(entry["port"])
-        if port is not None and port["kind"] != _RING:
+        if port is not None and port["kind"] != RING:
             slots = port.get("params", {}).get("rx_slots", _RX_SLOTS)
-            ports[entry["port"]] = {"kind": _RING, "params": {"size_pkts": slots}}
+            ports[entry["port"]] = ring_of(slots)
     generators = [dict(entry) for entry in pipeline.get("generators", [])]
     index = {entry["name"]: i for i, entry in enumerate(generators)}
     places = dict(pipeline.get("source_map", {}))

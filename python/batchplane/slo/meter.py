@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..base.percentile import percentile as percentile_of
+from ..base.percentile import percentile_or_0
 from ..base.problems import BadInput, Problem, suggestion
 from ..base.promise import DEFAULT_PERCENTILE
 from ..costs.law import CostLaw, law_from
@@ -221,7 +221,7 @@ class Meter:
             "runs": len(runs_ns),
             "busy_ns": task.busy_ns,
             "idle_ns": max(0, period_ns - task.busy_ns),
-            "run_p99_ns": _percentile_or_0(runs_ns, 0.99),
+            "run_p99_ns": percentile_or_0(runs_ns, 0.99),
             "run_max_ns": runs_ns[-1] if runs_ns else 0,
             "gaps": task.gaps,
             "gap_ns": min(task.gap_ns, task.busy_ns),
@@ -241,10 +241,6 @@ def _number(name: str, numbers: Mapping[str, int], what: str) -> int:
     return numbers[name]
 
 
-def _percentile_or_0(ascending: Sequence[int], p: float) -> int:
-    return percentile_of(ascending, p) if ascending else 0
-
-
 def _flow_row(delays_ns: list[int], slo_ns: int, percentile: float) -> dict[str, Any]:
     delays_ns.sort()
     buckets = [0] * _N_BUCKETS
@@ -259,9 +255,9 @@ def _flow_row(delays_ns: list[int], slo_ns: int, percentile: float) -> dict[str,
         "late_pkts": sum(delay_ns > slo_ns for delay_ns in delays_ns) if slo_ns > 0 else 0,
         "delay_sum_ns": sum(delays_ns),
         "delay_max_ns": delays_ns[-1] if delays_ns else 0,
-        "delay_ns": _percentile_or_0(delays_ns, percentile) if percentile > 0 else mean_ns,
-        "p50_ns": _percentile_or_0(delays_ns, 0.5),
-        "p99_ns": _percentile_or_0(delays_ns, 0.99),
+        "delay_ns": percentile_or_0(delays_ns, percentile) if percentile > 0 else mean_ns,
+        "p50_ns": percentile_or_0(delays_ns, 0.5),
+        "p99_ns": percentile_or_0(delays_ns, 0.99),
         "slo_buckets": buckets,
     }
 
