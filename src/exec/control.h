@@ -56,6 +56,8 @@ struct ControlInput {
   bool holds_back = false;    // of a queue: tasks that fill it do not poll while it is full
   uint32_t window_pkts = 0;   // of a closed loop: packets in flight; 0: not a closed loop
   bool is_scheduler = false;  // packets wait there for their turn on a link, whatever the triggers
+  bool is_stage = false;      // of a queue: packets go through a device
+  uint32_t max_job_pkts = 0;  // of a stage: largest batch; 0: placement decides about its batches
 };
 
 struct ControlModel {
@@ -204,6 +206,13 @@ struct CreditChange {
   uint32_t credit_pkts = 0;
 };
 
+// Batches of a stage, wherever they run.
+struct StageChange {
+  uint32_t module = 0;  // the stage
+  uint32_t batch_pkts = 0;
+  uint64_t age_limit_ns = 0;  // kKeepAge: unchanged
+};
+
 // How many packets a poll of the task may take: 1 to the batch size.
 struct PollChange {
   uint32_t task = 0;
@@ -250,6 +259,7 @@ struct Decision {
   std::vector<BufferChange> changes;  // each module at most once; modules not listed stay unchanged
   std::vector<CreditChange> credits;  // each queue at most once
   std::vector<PollChange> polls;      // each task at most once
+  std::vector<StageChange> stages;    // each stage at most once
   // Carried out after everything else is in force. The next decision is for another model.
   std::vector<MoveChange> moves;
   std::vector<FlowVerdict> flows;  // empty, or one for each flow

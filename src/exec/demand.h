@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/ring_fill.h"
+#include "exec/stage_period.h"
 
 namespace batchplane::exec {
 
@@ -28,6 +29,7 @@ struct InputCounts {
   uint64_t taken_pkts = 0;
   RingCounts ring;
   ArrivalCounts arrivals;
+  StagePeriod stage = {};  // of a stage; its totals since the start
 
   [[nodiscard]] uint64_t offered_pkts() const {
     return taken_pkts + arrivals.lost_pkts + ring.waiting_pkts + arrivals.backlog_pkts;
@@ -45,6 +47,7 @@ struct InputPeriod {
   uint64_t credit_pkts = 0;   // of a queue: how many each feeder may have waiting, at the end
   uint64_t fill_max_pkts = 0;
   double fill_mean_pkts = 0;  // as polls found it; empty ones do not count
+  StagePeriod stage = {};     // of a stage
 };
 
 // Closes the periods of one input. The ring is read before the producer's counts, so packets that move in
@@ -60,7 +63,7 @@ class DemandBook {
     const uint64_t offered_pkts = std::max(offered_pkts_, now.offered_pkts());
     const RingFill& fill = now.ring.fill;
     const uint64_t looks = fill.looks - last_.ring.fill.looks;
-    const InputPeriod period = {
+    InputPeriod period = {
         .offered_pkts = offered_pkts - offered_pkts_,
         .taken_pkts = now.taken_pkts - last_.taken_pkts,
         .lost_pkts = now.arrivals.lost_pkts - last_.arrivals.lost_pkts,
@@ -72,7 +75,9 @@ class DemandBook {
         .fill_mean_pkts = looks == 0
                               ? 0
                               : static_cast<double>(fill.sum_pkts - last_.ring.fill.sum_pkts) /
-                                    static_cast<double>(looks)};
+                                    static_cast<double>(looks),
+        .stage = now.stage};
+    period.stage.totals = now.stage.totals.since(last_.stage.totals);
     offered_pkts_ = offered_pkts;
     last_ = now;
     return period;

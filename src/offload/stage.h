@@ -88,6 +88,11 @@ class Stage final : public FeederQueue {
   [[nodiscard]] Value show() const override;
   [[nodiscard]] Dict saved_params() const override;
 
+  [[nodiscard]] bool is_stage() const override { return true; }
+  [[nodiscard]] exec::StagePeriod stage_period() const override;
+  [[nodiscard]] uint32_t max_job_pkts() const override { return max_batch_pkts_; }
+  void set_stage(const exec::StageChange& change) override;
+
   [[nodiscard]] Runner& runner() { return *runner_; }
 
   // Live, from the next batch on. Batches are cut to max_batch_pkts. Control thread.

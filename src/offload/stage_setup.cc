@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/nearest_word.h"
+#include "exec/control.h"
 #include "offload/stage.h"
 
 namespace batchplane::offload {
@@ -207,6 +208,38 @@ Placing Stage::placing() const {
 uint32_t Stage::main_place() const {
   const Placing now = placing();
   return static_cast<uint32_t>(std::ranges::max_element(now.share) - now.share.begin());
+}
+
+exec::StagePeriod Stage::stage_period() const {
+  const auto now = [](const std::atomic<uint64_t>& n) { return n.load(std::memory_order_relaxed); };
+  exec::StagePeriod period;
+  for (const std::atomic<uint64_t>& jobs : counts_.jobs) period.totals.sent_jobs += now(jobs);
+  period.totals.aged_jobs = now(counts_.jobs[static_cast<size_t>(exec::Cause::kAge)]);
+  period.totals.sent_pkts = now(counts_.pkts);
+  period.totals.bytes = now(counts_.bytes);
+  period.totals.job_ns = now(counts_.job_ns);
+  for (const StageCounts::Done& done : counts_.done) {
+    period.totals.jobs += now(done.jobs);
+    period.totals.pkts += now(done.pkts);
+    period.totals.run_ns += now(done.run_ns);
+  }
+  const uint32_t main = main_place();
+  period.batch_pkts = batch_pkts_[main].load(std::memory_order_relaxed);
+  period.age_limit_ns = age_limit_ns_.load(std::memory_order_relaxed);
+  period.is_idle_hold = is_idle_hold_;
+  const Device* const device = places_[main].device.get();
+  if (device == nullptr) return period;
+  period.device = device;
+  period.device_threads = std::max(1U, device->options().n_threads);
+  if (const BatchLaw* const law = law_on(*device)) period.law = *law;
+  return period;
+}
+
+void Stage::set_stage(const exec::StageChange& change) {
+  Placing next = placing();
+  next.batch_pkts.fill(change.batch_pkts);
+  if (change.age_limit_ns != exec::kKeepAge) next.age_limit_ns = change.age_limit_ns;
+  place(next);
 }
 
 // All or nothing: errors are found before anything is set.

@@ -17,6 +17,7 @@ class Device {
 
   // Returns the thread for another stage's jobs. Only threads of the host work in parallel.
   uint32_t attach() { return n_attached_++ % static_cast<uint32_t>(free_ns_.size()); }
+  [[nodiscard]] uint32_t n_threads() const { return static_cast<uint32_t>(free_ns_.size()); }
   // When a job submitted now ends. It starts once the earlier jobs on its thread leave room: each takes that
   // room for its busy_ns.
   uint64_t submit(uint32_t thread, uint32_t n_pkts, uint64_t takes_ns, uint64_t busy_ns,

@@ -208,6 +208,11 @@ bool is_backpressuring(const Graph& graph, uint32_t queue) {
   });
 }
 
+uint32_t max_job_pkts(const TaskInput& input, const PipelineSpec& pipeline) {
+  const Stage* const stage = input.queue == nullptr ? nullptr : input.queue->stage();
+  return stage == nullptr || !pipeline.placement.is_null() ? 0 : stage->max_batch_pkts();
+}
+
 void find_legs(Graph& graph) {
   std::vector<std::vector<uint32_t>> paths;
   std::vector<uint32_t> task_of;
@@ -241,7 +246,9 @@ void make_model(GraphBuild& build) {
            .size_pkts = input.queue == nullptr ? 0 : input.queue->size_pkts(),
            .holds_back = is_backpressuring(graph, input.module->index),
            .window_pkts = input.source == nullptr ? 0 : input.source->spec().window_pkts,
-           .is_scheduler = input.queue != nullptr && input.queue->scheduler() != nullptr});
+           .is_scheduler = input.queue != nullptr && input.queue->scheduler() != nullptr,
+           .is_stage = input.queue != nullptr && input.queue->stage() != nullptr,
+           .max_job_pkts = max_job_pkts(input, build.spec.pipeline)});
     }
     model.tasks.push_back(std::move(made));
   }

@@ -233,6 +233,7 @@ class Queue {
     if (stage_ != nullptr) {
       all.ring.waiting_pkts += stage_->inside_pkts();
       all.ring.ring_pkts += stage_->max_inside_pkts();
+      all.stage = stage_->period();
     }
     return all;
   }

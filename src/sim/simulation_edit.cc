@@ -110,6 +110,13 @@ void Simulation::apply(const exec::Decision& decision) {
   for (const exec::CreditChange& change : decision.credits) {
     graph_->modules[change.module]->queue->set_credit(change.credit_pkts);
   }
+  for (const exec::StageChange& change : decision.stages) {
+    Stage& stage = *graph_->modules.at(change.module)->queue->stage();
+    placement::Placing next = stage.placing();
+    next.batch_pkts.fill(change.batch_pkts);
+    if (change.age_limit_ns != exec::kKeepAge) next.age_limit_ns = change.age_limit_ns;
+    stage.place(next);
+  }
   for (const exec::PollChange& change : decision.polls) {
     graph_->tasks[change.task]->poll_pkts = change.poll_pkts;
   }

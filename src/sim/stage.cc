@@ -86,6 +86,30 @@ placement::StageCounts Stage::counts() const {
   return counts;
 }
 
+exec::StagePeriod Stage::period() const {
+  const auto main =
+      static_cast<size_t>(std::ranges::max_element(placing_.share) - placing_.share.begin());
+  const Place& place = places_[main];
+  exec::StagePeriod period{.batch_pkts = placing_.batch_pkts[main],
+                           .age_limit_ns = placing_.age_limit_ns,
+                           .is_idle_hold = spec_.is_idle_hold,
+                           .device = place.device.get()};
+  for (const uint64_t jobs : jobs_) period.totals.sent_jobs += jobs;
+  period.totals.aged_jobs = jobs_[static_cast<size_t>(exec::Cause::kAge)];
+  period.totals.sent_pkts = pkts_;
+  period.totals.bytes = bytes_;
+  period.totals.job_ns = job_ns_;
+  for (const placement::StageCounts::Done& done : done_) {
+    period.totals.jobs += done.jobs;
+    period.totals.pkts += done.pkts;
+    period.totals.run_ns += done.run_ns;
+  }
+  if (place.device == nullptr) return period;
+  period.device_threads = place.device->n_threads();
+  period.law = place.spec.law;
+  return period;
+}
+
 uint32_t Stage::poll(Queue& queue, Context& ctx, Packet** pkts, uint32_t max) {
   uint32_t given = 0;
   for (;;) {

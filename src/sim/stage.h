@@ -13,6 +13,7 @@
 #include "base/batch_law.h"
 #include "base/value.h"
 #include "exec/node.h"
+#include "exec/stage_period.h"
 #include "placement/world.h"
 #include "sim/device.h"
 #include "sim/module.h"
@@ -61,6 +62,8 @@ class Stage {
   [[nodiscard]] const placement::Placing& placing() const { return placing_; }
   // As `batchplane set MODULE device` does: on, batch_pkts, age_limit_ns. Throws ConfigError.
   void set(const Value& args);
+  [[nodiscard]] exec::StagePeriod period() const;
+  [[nodiscard]] uint32_t max_batch_pkts() const { return spec_.max_batch_pkts; }
   // Without what its rings hold and have lost.
   [[nodiscard]] placement::StageCounts counts() const;
   // Whether the next packet for this ring is dropped, because no device has time for it.

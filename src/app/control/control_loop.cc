@@ -120,6 +120,7 @@ void ControlLoop::restore(bool with_triggers) {
   engine_.change_buffers(changes);
   engine_.change_credits(original_credits_);
   restore_polls();
+  restore_stages();
   if (with_triggers) touched_.clear();
 }
 
@@ -142,6 +143,35 @@ void ControlLoop::change_polls(const std::vector<exec::PollChange>& changes) {
     }
   }
   engine_.change_polls(changes);
+}
+
+void ControlLoop::restore_stages() {
+  std::vector<exec::StageChange> changes;
+  for (const exec::ControlInput& input : model_.inputs) {
+    const auto original = original_stages_.find(model_.modules[input.module].name);
+    if (!input.is_stage || original == original_stages_.end()) continue;
+    changes.push_back(original->second);
+    changes.back().module = input.module;  // a graph may have been renumbered
+  }
+  engine_.change_stages(changes);
+  original_stages_.clear();
+}
+
+void ControlLoop::change_stages(const std::vector<exec::StageChange>& changes) {
+  for (const exec::StageChange& change : changes) {
+    const exec::StagePeriod& now = *stage_of(change.module);
+    original_stages_.emplace(model_.modules[change.module].name,
+                             exec::StageChange{change.module, now.batch_pkts, now.age_limit_ns});
+  }
+  engine_.change_stages(changes);
+}
+
+const exec::StagePeriod* ControlLoop::stage_of(uint32_t module) const {
+  for (size_t i = 0; i < std::min(model_.inputs.size(), period_.inputs.size()); ++i) {
+    const exec::ControlInput& input = model_.inputs[i];
+    if (input.is_stage && input.module == module) return &period_.inputs[i].stage;
+  }
+  return nullptr;
 }
 
 // Counts from before are discarded.
@@ -181,6 +211,7 @@ void ControlLoop::choose(ControlChoice choice) {
 void ControlLoop::graph_changed() {
   take_model();
   original_polls_.clear();
+  original_stages_.clear();
   if (choice_.name == kNoController) return;
   remember_originals();
   make_controller();
@@ -256,6 +287,7 @@ void ControlLoop::step_once(const ControlTap::Gaps& generators) {
   const uint64_t decided_ns = clock.now_ns();
   engine_.change_buffers(decision.changes);
   engine_.change_credits(decision.credits);
+  change_stages(decision.stages);
   change_polls(decision.polls);
   moves_.clear();
   for (const exec::MoveChange& move : decomposer_->step(model_, period_)) {

@@ -119,7 +119,11 @@ class ControlLoop {
   void remember_originals();
   void restore(bool with_triggers);
   void restore_polls();
+  void restore_stages();
   void change_polls(const std::vector<exec::PollChange>& changes);
+  void change_stages(const std::vector<exec::StageChange>& changes);
+  // What the last period tells of a stage; null if the module is none.
+  [[nodiscard]] const exec::StagePeriod* stage_of(uint32_t module) const;
   void begin();
   void step_once(const ControlTap::Gaps& generators);
   [[nodiscard]] Value flow_row(uint32_t flow, const slo::Explanation& explained) const;
@@ -139,7 +143,8 @@ class ControlLoop {
   std::map<std::string, Original> originals_;  // settings before any controller
   std::vector<exec::CreditChange> original_credits_;
   std::map<std::string, uint32_t>
-      original_polls_;             // by polled module, where a controller has decided
+      original_polls_;  // by polled module, where a controller has decided
+  std::map<std::string, exec::StageChange> original_stages_;  // the same, by stage
   std::set<std::string> touched_;  // modules that a controller has changed
   exec::PeriodSnapshot period_;
   exec::Decision decision_;

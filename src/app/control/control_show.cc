@@ -227,6 +227,17 @@ std::string ControlLoop::why_no_buffer(uint32_t m) const {
   return "batches arrive here as they were polled";
 }
 
+namespace {
+
+// Its batches are those that go to its device.
+void tell_stage(const exec::StagePeriod& stage, Dict& row) {
+  row["trigger_pkts"] = stage.batch_pkts;
+  row["age_limit_ns"] = stage.age_limit_ns;
+  row["batch_mean_pkts"] = ratio(stage.totals.pkts, stage.totals.jobs);
+}
+
+}  // namespace
+
 Value ControlLoop::module_row(uint32_t m, const slo::Explanation& explained) const {
   const exec::ControlModule& module = model_.modules[m];
   const auto own = std::ranges::find(explained.modules, m, &slo::ModuleExplanation::module);
@@ -253,6 +264,10 @@ Value ControlLoop::module_row(uint32_t m, const slo::Explanation& explained) con
     if (change.module != m || change.trigger_pkts == exec::kKeepTrigger) continue;
     row["trigger_pkts"] = change.trigger_pkts;
   }
+  if (const exec::StagePeriod* const stage = stage_of(m)) tell_stage(*stage, row);
+  for (const exec::StageChange& change : decision_.stages) {
+    if (change.module == m) row["trigger_pkts"] = change.batch_pkts;
+  }
   return row;
 }
 
@@ -269,6 +284,9 @@ Value ControlLoop::explain(const std::string& name) const {
                       "set controller=optimal");
   }
   const slo::Explanation explained = controller_->explain();
+  const auto may_hold = [this](uint32_t m) {
+    return model_.modules[m].is_controlled || stage_of(m) != nullptr;
+  };
   List flows;
   List modules;
   std::vector<std::string> related;
@@ -278,12 +296,11 @@ Value ControlLoop::explain(const std::string& name) const {
     if (name.empty()) continue;
     for (const uint32_t m : model_.flows[f].path) {
       related.push_back(model_.modules[m].name);
-      if (model_.modules[m].is_controlled) modules.push_back(module_row(m, explained));
+      if (may_hold(m)) modules.push_back(module_row(m, explained));
     }
   }
   for (uint32_t m = 0; m < model_.modules.size(); ++m) {
-    const bool is_meant =
-        name.empty() ? model_.modules[m].is_controlled : model_.modules[m].name == name;
+    const bool is_meant = name.empty() ? may_hold(m) : model_.modules[m].name == name;
     if (!is_meant) continue;
     modules.push_back(module_row(m, explained));
     if (!name.empty()) related.push_back(name);

@@ -29,12 +29,15 @@ ControlTap::ControlTap(const Graph& graph, const std::vector<std::unique_ptr<Wor
     }
     for (const TaskInput& input : task->inputs) {
       tap.inputs.push_back(graph.index.at(input.module->name()));
-      model_.inputs.push_back({.module = tap.inputs.back(),
-                               .task = number[t],
-                               .is_queue = input.is_queue && input.module->credit_pkts() != 0,
-                               .size_pkts = input.module->ring_pkts(),
-                               .holds_back = input.module->wants_backpressure(),
-                               .is_scheduler = input.module->is_scheduler()});
+      model_.inputs.push_back(
+          {.module = tap.inputs.back(),
+           .task = number[t],
+           .is_queue = input.is_queue && input.module->credit_pkts() != 0,
+           .size_pkts = input.module->ring_pkts(),
+           .holds_back = input.module->wants_backpressure(),
+           .is_scheduler = input.module->is_scheduler(),
+           .is_stage = input.module->is_stage(),
+           .max_job_pkts = graph.spec.placement.is_null() ? input.module->max_job_pkts() : 0});
       inputs_.push_back({input.module, {}, {}});
     }
     model_.tasks.push_back({tap.worker, tap.inputs, tap.modules});
@@ -93,6 +96,7 @@ void ControlTap::begin_rings(uint32_t worker) {
 void ControlTap::begin_arrivals() {
   for (InputTap& input : inputs_) {
     input.now.arrivals = input.module->arrival_counts();
+    input.now.stage = input.module->stage_period();
     input.book.begin(input.now);
   }
 }
@@ -181,6 +185,7 @@ exec::PeriodSnapshot& ControlTap::close() {
   }
   for (size_t i = 0; i < inputs_.size(); ++i) {
     inputs_[i].now.arrivals = inputs_[i].module->arrival_counts();
+    inputs_[i].now.stage = inputs_[i].module->stage_period();
     period_.inputs[i] = inputs_[i].book.close(inputs_[i].now);
   }
   tell_promises();

@@ -107,6 +107,8 @@ class Engine {
   void change_buffers(const std::vector<exec::BufferChange>& changes);
   // Sets how many packets may wait in queues between tasks: all or none (ConfigError).
   void change_credits(const std::vector<exec::CreditChange>& changes);
+  // Takes effect with each stage's next batch. Only stages may be named.
+  void change_stages(const std::vector<exec::StageChange>& changes);
   [[nodiscard]] uint32_t credit_pkts(uint32_t module) const;  // 0: no queue
   // Sets how many packets polls of tasks may take: all or none (ConfigError).
   void change_polls(const std::vector<exec::PollChange>& changes);

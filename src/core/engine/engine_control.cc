@@ -121,6 +121,12 @@ void Engine::change_credits(const std::vector<exec::CreditChange>& changes) {
   }
 }
 
+void Engine::change_stages(const std::vector<exec::StageChange>& changes) {
+  for (const exec::StageChange& change : changes) {
+    graph_->instances.at(change.module).module->set_stage(change);
+  }
+}
+
 std::vector<exec::PollChange> Engine::poll_changes(const std::vector<PollEdit>& edits) const {
   std::vector<std::pair<uint32_t, uint32_t>> of_modules;
   for (const PollEdit& edit : edits) {

@@ -26,10 +26,12 @@
 
 #include "core/module/context.h"
 #include "core/module/environment.h"
+#include "exec/demand.h"
 
 namespace batchplane::exec {
 struct EgressPromise;
-}
+struct StageChange;
+}  // namespace batchplane::exec
 
 namespace batchplane {
 
@@ -133,6 +135,13 @@ class Module {
   [[nodiscard]] virtual uint32_t credit_pkts() const { return 0; }
   [[nodiscard]] virtual uint32_t ring_pkts() const { return 0; }  // the highest credit
   virtual void set_credit(uint32_t credit_pkts) { (void)credit_pkts; }
+
+  // For stages: what they tell controllers, with totals since the start; and their batches from the next one
+  // on, cut to the largest that they allow. Control thread, also while workers run.
+  [[nodiscard]] virtual bool is_stage() const { return false; }
+  [[nodiscard]] virtual exec::StagePeriod stage_period() const { return {}; }
+  [[nodiscard]] virtual uint32_t max_job_pkts() const { return 0; }
+  virtual void set_stage(const exec::StageChange& change) { (void)change; }
 
   // For inputs: packets that wait to be polled (polling worker, between two runs), and arrivals that were not
   // taken (any thread).

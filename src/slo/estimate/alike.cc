@@ -21,7 +21,7 @@ bool are_near(double a, double b) { return a == b || std::abs(a - b) <= kAlike *
 
 bool are_near(const ProgramModule& a, const ProgramModule& b) {
   return a.task == b.task && a.max_pkts == b.max_pkts && are_near(a.share, b.share) &&
-         are_near(a.arriving_pkts, b.arriving_pkts) &&
+         are_near(a.arriving_pkts, b.arriving_pkts) && are_near(a.away_ns(1), b.away_ns(1)) &&
          are_near(a.service_ns(a.max_pkts), b.service_ns(b.max_pkts)) &&
          are_near(a.service_ns(a.arriving_pkts), b.service_ns(b.arriving_pkts));
 }

@@ -12,11 +12,7 @@ namespace batchplane::slo {
 namespace {
 constexpr double kFullRun =
     0.95;  // of a poll: after runs this large the input counts as never empty
-constexpr double kMinDeviation = 0.03;  // relative; smaller ones are chance, whatever the count
-constexpr double kManyEvents = 1000;    // smaller counts fluctuate by more than the margin
-constexpr double kStep = 0.5;           // step of a smoothed value towards the measured one
-constexpr double kSlowStep = 0.2;       // the same, of values that vary more
-constexpr double kChanceSigmas = 3;     // for one count
+constexpr double kChanceSigmas = 3;  // for one count
 constexpr double kMinScale =
     0.5;  // of measured over modelled spread: beyond, other things are to blame
 constexpr double kMaxScale = 3;
@@ -37,45 +33,40 @@ double ProgramView::Part::of(double batch, double branch_share) {
   return part_pkts;
 }
 
-void Smoothed::follow(double measured, double events, double sigmas) {
-  if (!std::isfinite(measured)) return;
-  const double chance = std::max(kMinDeviation, sigmas / std::sqrt(std::max(1.0, events)));
-  const bool is_chance = is_known && std::abs(measured - value) <= chance * std::abs(value);
-  const double step = events < kManyEvents ? kSlowStep : kStep;
-  value += (is_chance ? step : 1) * (measured - value);
-  is_known = true;
-}
-
 ProgramView::ProgramView(const Model& model, const Settings& settings)
     : model_(model),
       segments_(segments_of(model)),
+      stages_(model),
       head_of_(segment_of_heads(model, segments_)),
       next_(successors_of(model)),
-      heads_(segments_.size()),
+      heads_(segments_.size() + stages_.size()),
       tasks_(model.tasks.size()),
-      current_(segments_.size(), 0),
+      current_(heads_.size(), 0),
       min_service_ns_(model.flows.size(), 0),
       egress_(model.flows.size()),
       is_scheduler_(model.tasks.size(), false),
-      arriving_now_(segments_.size(), 1) {
+      arriving_now_(heads_.size(), 1) {
   for (const exec::ControlInput& input : model.inputs) {
     if (input.is_scheduler) is_scheduler_[input.task] = true;
   }
   program_.sigmas = sigmas_of(settings.percentile);
   age_sigmas_ = std::min(kSigmasAt99, sigmas_of(1 - kOftener * (1 - settings.percentile)));
   program_.fill_share = settings.percentile >= 0.9 ? 1 : std::max(0.5, settings.percentile);
-  const auto n_heads = static_cast<double>(std::max<size_t>(1, segments_.size()));
+  const auto n_heads = static_cast<double>(std::max<size_t>(1, heads_.size()));
   chance_sigmas_ = std::sqrt(kChanceSigmas * kChanceSigmas + 2 * std::log(n_heads));
   program_.hold_ns = settings.hold_ns_per_pkt;
   program_.release_ns = settings.hold_ns_per_batch;
   program_.counts_firings = true;
   // Where only a share of the fill counts, that share already covers mixing.
   program_.mixes_fills = program_.sigmas > 0 && settings.percentile < 1 && program_.fill_share == 1;
-  program_.modules.resize(segments_.size());
+  program_.modules.resize(heads_.size());
   program_.tasks.resize(model.tasks.size());
   for (uint32_t h = 0; h < segments_.size(); ++h) {
     program_.modules[h].task = model.modules[segments_[h].head].task;
     program_.modules[h].sure_pkts = 1;
+  }
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    if (is_stage(h)) head_of_[module(h)] = h;
   }
   lay_out_flows();
   find_heads_before();
@@ -118,15 +109,39 @@ void ProgramView::find_heads_before() {
     if (heads_[h].before.size() == 1) program_.modules[h].before = heads_[h].before.front().head;
   }
   std::vector<std::pair<uint32_t, uint32_t>> edges;
-  for (uint32_t h = 0; h < heads_.size(); ++h) {
+  for (uint32_t h = 0; h < segments_.size(); ++h) {
     for (const uint32_t after : next[h]) edges.emplace_back(h, after);
   }
+  find_stages_before(edges);
   const auto n_heads = static_cast<uint32_t>(heads_.size());
   exec::Depths depths = exec::depths_of(n_heads, edges);
   for (const uint32_t h : depths.in_cycle) depths.depth[h] = n_heads;  // last, in any order
   upstream_first_.resize(n_heads);
   std::iota(upstream_first_.begin(), upstream_first_.end(), 0U);
   std::ranges::stable_sort(upstream_first_, {}, [&](uint32_t h) { return depths.depth[h]; });
+}
+
+// What comes back from a device arrives in polls.
+void ProgramView::find_stages_before(std::vector<std::pair<uint32_t, uint32_t>>& edges) {
+  for (uint32_t h = static_cast<uint32_t>(segments_.size()); h < heads_.size(); ++h) {
+    for (const uint32_t to : next_[module(h)]) {
+      const uint32_t after = head_of_[to];
+      if (after == kNoHead || is_stage(after)) continue;
+      heads_[after].before.push_back({.head = h});
+      edges.emplace_back(h, after);
+    }
+  }
+}
+
+// Packets of a head's batch that go on together.
+double ProgramView::polled_pkts(uint32_t h, double batch_pkts) const {
+  return is_stage(h) ? std::min<double>(batch_pkts, model_.batch_limit_pkts) : batch_pkts;
+}
+
+// Whether other buffers of its task come before it.
+bool ProgramView::is_nested(uint32_t h) const {
+  return std::ranges::any_of(heads_[h].before,
+                             [this](const Before& from) { return !is_stage(from.head); });
 }
 
 // A_v and M_v: members behind the head run once per batch. Behind a split they run as often as a
@@ -171,7 +186,7 @@ void ProgramView::aggregate(const Snapshot& snapshot, uint32_t head) {
 std::pair<uint32_t, double> ProgramView::heaviest(uint32_t h) const {
   const Head& head = heads_[h];
   const double all_ns = head.cost_per_batch_ns + head.cost_per_pkt_ns * head.executed_pkts;
-  if (head.heaviest_ns <= 0 || all_ns <= 0) return {segments_[h].head, 1};
+  if (head.heaviest_ns <= 0 || all_ns <= 0) return {module(h), 1};
   return {head.heaviest, std::min(1.0, head.heaviest_ns / all_ns)};
 }
 
@@ -244,7 +259,8 @@ void ProgramView::update_parts(uint32_t h) {
     const double share = program_.modules[from.head].share;
     from.part = share > 0 ? std::min(1.0, program_.modules[h].share / share) : 0;
     if (from.part <= 0) continue;
-    const double batch_pkts = std::max(1.0, heads_[from.head].executed_pkts);
+    const double batch_pkts =
+        std::max(1.0, polled_pkts(from.head, heads_[from.head].executed_pkts));
     heads_[h].now.add(share * from.part, batch_pkts, from.part, from.executed);
   }
 }
@@ -394,8 +410,20 @@ void ProgramView::update_egress(const Snapshot& snapshot, uint32_t f) {
   egress.most_ns = is_of_use ? static_cast<double>(promise.bound_ns) : egress.took_ns;
 }
 
+void ProgramView::update_stages(const Snapshot& snapshot) {
+  const auto first = static_cast<uint32_t>(segments_.size());
+  stages_.update(snapshot, first, program_);
+  for (uint32_t h = first; h < heads_.size(); ++h) {
+    const ProgramModule& module = program_.modules[h];
+    current_[h] = stages_.trigger_pkts(stage_of(h));
+    heads_[h].executed_pkts = stages_.executed_pkts(stage_of(h));
+    heads_[h].cost_per_batch_ns = module.cost_per_batch_ns;
+  }
+}
+
 void ProgramView::update(const Snapshot& snapshot) {
-  for (uint32_t h = 0; h < heads_.size(); ++h) update_head(snapshot, h);
+  for (uint32_t h = 0; h < segments_.size(); ++h) update_head(snapshot, h);
+  update_stages(snapshot);
   for (uint32_t h = 0; h < heads_.size(); ++h) update_parts(h);
   for (uint32_t t = 0; t < tasks_.size(); ++t) count_task(snapshot, t);
   for (uint32_t t = 0; t < tasks_.size(); ++t) update_task(snapshot, t);
@@ -403,12 +431,15 @@ void ProgramView::update(const Snapshot& snapshot) {
 }
 
 bool ProgramView::has_nested() const {
-  return std::ranges::any_of(heads_, [](const Head& head) { return !head.before.empty(); });
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    if (is_nested(h)) return true;
+  }
+  return false;
 }
 
 void ProgramView::allow_nested(bool is_allowed) {
   for (uint32_t h = 0; h < heads_.size(); ++h) {
-    if (heads_[h].before.empty()) continue;
+    if (!is_nested(h)) continue;
     uint32_t& max_pkts = program_.modules[h].max_pkts;
     if (!is_allowed) heads_[h].max_pkts = std::exchange(max_pkts, 0);
     if (is_allowed) max_pkts = heads_[h].max_pkts;
@@ -423,7 +454,7 @@ std::optional<std::vector<double>> ProgramView::cheapest_outer() {
   for (uint32_t h = 0; h < heads_.size(); ++h) {
     const ProgramModule& module = program_.modules[h];
     if (module.stair != nullptr) return std::nullopt;
-    if (!heads_[h].before.empty() || !is_holding(module, module.max_pkts)) continue;
+    if (is_nested(h) || !is_holding(module, module.max_pkts)) continue;
     full[h] = module.max_pkts;
     if (gain_of_holding_ns(program_, module, module.max_pkts) > 0) cheapest[h] = module.max_pkts;
   }
@@ -444,12 +475,12 @@ void ProgramView::unfold() {
 void ProgramView::fold_nested(const std::vector<uint32_t>& triggers_pkts) {
   unfold();
   for (uint32_t h = 0; h < heads_.size(); ++h) {
-    if (program_.modules[h].share <= 0) continue;
+    if (program_.modules[h].share <= 0 || !is_nested(h)) continue;
     double pkts = 0;
     for (const Before& from : heads_[h].before) pkts += program_.modules[from.head].share;
     for (Before& from : heads_[h].before) {
       const double weight = program_.modules[from.head].share / pkts;
-      if (!heads_[from.head].before.empty() || !(weight > 0)) continue;
+      if (is_nested(from.head) || is_stage(from.head) || !(weight > 0)) continue;
       fold_into(h, from, weight, triggers_pkts[from.head]);
     }
   }
@@ -493,12 +524,10 @@ bool ProgramView::predict_arrivals(const std::vector<uint32_t>& triggers_pkts) {
     for (Before& from : heads_[h].before) {
       if (from.part <= 0) continue;
       const ProgramModule& before = program_.modules[from.head];
-      const uint32_t trigger_pkts = triggers_pkts[from.head];
-      if (trigger_pkts > 0) {
-        then.add(before.share * from.part, trigger_pkts, from.part, from.collected);
-      } else {
-        then.add(before.share * from.part, before.arriving_pkts, from.part, from.alone);
-      }
+      const bool is_held = triggers_pkts[from.head] > 0;
+      const double batch = is_held ? triggers_pkts[from.head] : before.arriving_pkts;
+      then.add(before.share * from.part, polled_pkts(from.head, batch), from.part,
+               is_held ? from.collected : from.alone);
     }
     const double predicted =
         std::clamp<double>(then.like(now, arriving_now_[h]), 1.0, model_.batch_limit_pkts);

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "slo/estimate/smoothed.h"
+#include "slo/estimate/stages.h"
 #include "slo/model/budget.h"
 #include "slo/model/controller.h"
 #include "slo/model/model.h"
@@ -16,15 +18,6 @@
 namespace batchplane::slo {
 
 inline constexpr double kSigmasAt99 = 2.326;  // of a normal distribution, one-sided
-
-// A smoothed count: it jumps to a new value that differs by more than chance, and follows slowly
-// otherwise.
-struct Smoothed {
-  double value = 0;
-  bool is_known = false;
-  // sigmas: how many standard deviations still count as chance.
-  void follow(double measured, double events, double sigmas = 3);
-};
 
 class ProgramView {
  public:
@@ -49,6 +42,16 @@ class ProgramView {
   [[nodiscard]] const Program& program() const { return program_; }
   [[nodiscard]] Program& program() { return program_; }
   [[nodiscard]] const std::vector<Segment>& segments() const { return segments_; }
+  // The program's modules are the heads of segments, then the stages: by its number in the program, a
+  // module's number in the model, and a stage's among stages.
+  [[nodiscard]] uint32_t module(uint32_t head) const {
+    return is_stage(head) ? stages_.module(stage_of(head)) : segments_[head].head;
+  }
+  [[nodiscard]] bool is_stage(uint32_t head) const { return head >= segments_.size(); }
+  [[nodiscard]] uint32_t stage_of(uint32_t head) const {
+    return head - static_cast<uint32_t>(segments_.size());
+  }
+  [[nodiscard]] const Stages& stages() const { return stages_; }
   [[nodiscard]] uint32_t head_of(uint32_t module) const { return head_of_[module]; }
   // Triggers in force during the period, by head.
   [[nodiscard]] const std::vector<double>& current() const { return current_; }
@@ -151,6 +154,10 @@ class ProgramView {
 
   void lay_out_flows();
   void find_heads_before();
+  void find_stages_before(std::vector<std::pair<uint32_t, uint32_t>>& edges);
+  void update_stages(const Snapshot& snapshot);
+  [[nodiscard]] bool is_nested(uint32_t head) const;
+  [[nodiscard]] double polled_pkts(uint32_t head, double batch_pkts) const;
   void aggregate(const Snapshot& snapshot, uint32_t head);
   void set_stair(const Snapshot& snapshot, uint32_t head);
   void update_head(const Snapshot& snapshot, uint32_t head);
@@ -164,6 +171,7 @@ class ProgramView {
 
   const Model& model_;
   std::vector<Segment> segments_;
+  Stages stages_;
   std::vector<uint32_t> head_of_;            // by module: segment that it heads
   std::vector<std::vector<uint32_t>> next_;  // successors by module, each once
   std::vector<Head> heads_;

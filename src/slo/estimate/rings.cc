@@ -9,8 +9,10 @@ constexpr double kWasteStep = 0.3;           // step of a waste estimate towards
 constexpr double kForgotten = 0.999;         // decay of the estimates per period
 constexpr uint32_t kDwellPeriods = 4;        // periods until another credit is tried
 constexpr uint32_t kMaxDwellPeriods = 4096;  // after many changes: looks again all the same
-// In front of a packet scheduler, packets wait for their turn on the link.
-bool is_ring(const exec::ControlInput& input) { return input.is_queue && !input.is_scheduler; }
+// In front of a packet scheduler, packets wait for their turn on the link; in a stage, for their device.
+bool is_ring(const exec::ControlInput& input) {
+  return input.is_queue && !input.is_scheduler && !input.is_stage;
+}
 }  // namespace
 
 Rings::Rings(const Model& model)

@@ -77,7 +77,7 @@ bool evaluate_modules(const Program& program, const std::vector<double>& trigger
     const double service_ns = module.service_ns(batch);
     const bool is_held = is_holding(module, triggers_pkts[v]);
     const double hold_ns = is_held ? holding_ns(program, module, firings) : 0;
-    out.service_ns[v] = service_ns;
+    out.service_ns[v] = service_ns + module.away_ns(batch);
     out.with_next_ns[v] = service_ns;
     out.batch_pkts[v] = batch;
     out.firings[v] = firings;
@@ -212,9 +212,12 @@ void evaluate(const Program& program, const std::vector<double>& triggers_pkts, 
     const ProgramModule& module = program.modules[v];
     out.fill_ns[v] = 0;
     out.fill_variance[v] = 0;
-    if (!is_holding(module, triggers_pkts[v])) continue;
-    out.fill_ns[v] = fill_ns(program, module, triggers_pkts[v],
-                             rate_of(program, module, out.task_pkt_ns[module.task]));
+    const bool is_held = is_holding(module, triggers_pkts[v]);
+    if (!is_held && module.least_pkts <= 1) continue;
+    const double rate = rate_of(program, module, out.task_pkt_ns[module.task]);
+    out.fill_ns[v] =
+        fill_ns(program, module, triggers_pkts[v], rate) + least_fill_ns(program, module, rate);
+    if (!is_held) continue;
     if (!program.mixes_fills || !program.tasks[module.task].is_saturated) continue;
     out.fill_variance[v] = FillSum::variance_of(out.fill_ns[v], triggers_pkts[v]);
   }
@@ -305,7 +308,7 @@ void slopes_at(const Program& program, const Evaluation& at, Slopes& out) {
     out.load_weight[v] = task.weight * module.share * task.rate_pkts_per_ns * batch_ns;
     out.turnaround_weight[v] = pkts * (batch_ns + per_variance * a_ns * a_ns);
     out.turnaround_slope[v] = pkts * per_variance * m_ns * m_ns;
-    out.delay_slope[v] = m_ns + (rate > 0 ? program.fill_share / rate : 0);
+    out.delay_slope[v] = m_ns + module.away_pkt_ns + (rate > 0 ? program.fill_share / rate : 0);
   }
 }
 

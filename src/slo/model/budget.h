@@ -53,6 +53,11 @@ struct ProgramModule {
   // same trigger. kNoModule, or itself: there is none.
   uint32_t alike = kNoModule;
   const Stair* stair = nullptr;  // null: the costs are linear
+  // Of a stage: batches of so many are collected although it is bypassed, or its device would not keep up;
+  // and what a batch takes on the device, which is no work of the task.
+  double least_pkts = 1;
+  double away_batch_ns = 0;
+  double away_pkt_ns = 0;
 
   // Saving per packet, on top of what the line says, when batches change from one size to the
   // other.
@@ -63,6 +68,9 @@ struct ProgramModule {
   [[nodiscard]] double service_ns(double batch_pkts) const {
     const double line_ns = cost_per_batch_ns + cost_per_pkt_ns * batch_pkts;
     return stair == nullptr ? line_ns : std::max(0.0, line_ns + stair->extra_at(batch_pkts));
+  }
+  [[nodiscard]] double away_ns(double batch_pkts) const {
+    return away_batch_ns + away_pkt_ns * batch_pkts;
   }
 };
 
@@ -149,7 +157,7 @@ struct Evaluation {
   std::vector<double> turnaround_ns;   // by task
   std::vector<double> fill_ns;         // by module
   std::vector<double> batch_pkts;      // by module, as executed
-  std::vector<double> service_ns;      // by module
+  std::vector<double> service_ns;      // by module, with what a device takes
   // by module: services that follow a firing, up to the next buffers
   std::vector<double> with_next_ns;
   std::vector<double> delay_ns;   // by flow
@@ -223,6 +231,12 @@ void mark_worth(const ProgramModule& module, Stair& stair);
                                ? std::max(trigger_pkts - module.sure_pkts, module.arriving_pkts)
                                : trigger_pkts - module.arriving_pkts;
   return program.fill_share * more_pkts / rate_pkts_per_ns;
+}
+// Fill time of the batches that are collected anyway.
+[[nodiscard]] inline double least_fill_ns(const Program& program, const ProgramModule& module,
+                                          double rate_pkts_per_ns) {
+  if (module.least_pkts <= 1 || rate_pkts_per_ns <= 0) return 0;
+  return program.fill_share * (module.least_pkts - 1) / rate_pkts_per_ns;
 }
 // Fill time of holding at all, by the line that larger triggers are on: bypassing saves at least this
 // much delay.

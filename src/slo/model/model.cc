@@ -46,6 +46,11 @@ void mark_controlled(exec::ControlModel& model) {
     exec::ControlModule& module = model.modules[m];
     module.is_controlled = controlled[m] || module.is_unit;
   }
+  // A stage collects batches of its own.
+  for (const exec::ControlInput& input : model.inputs) {
+    exec::ControlModule& module = model.modules[input.module];
+    if (input.is_stage) module.is_controlled = module.is_unit;
+  }
   mark_first(model);
 }
 

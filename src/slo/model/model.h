@@ -12,8 +12,8 @@ namespace batchplane::slo {
 
 // Sets is_controlled of every module that may receive smaller batches than its task polls: modules
 // behind a splitter with two or more branches, modules with two or more incoming edges, and the
-// first module of each task in a pipeline of several tasks. Egress modules gain nothing from
-// buffers. Whether a buffer pays off at a module's cost is decided later
+// first module of each task in a pipeline of several tasks. Egress modules and stages gain nothing
+// from buffers. Whether a buffer pays off at a module's cost is decided later
 // (`Settings::controllable_bound`).
 void mark_controlled(exec::ControlModel& model);
 

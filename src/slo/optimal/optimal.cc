@@ -12,6 +12,7 @@ namespace {
 constexpr double kKeepWithin = 0.003;  // of the best load: within it the triggers in force stay
 constexpr double kGainStep = 0.1;      // step of the noise of gains towards the last change
 constexpr double kWorthAgain = 0.03;   // of a load: beyond, a failed move is mended, not taken back
+constexpr double kLeftOut = 1.1;       // times the plan's delay, of a flow whose SLO nothing keeps
 constexpr double kSlower = 0.02;       // than predicted, beyond what predictions are off
 constexpr double kIdleLoad = 0.85;     // without buffers: above this load they are worth having
 constexpr double kIdleAgain = 0.7;     // the same, where something is held: loads vary
@@ -36,8 +37,8 @@ Optimal::Optimal(const Model& model, const Settings& settings)
       rings_(model),
       margin_(settings_),
       flows_(model.flows.size()),
-      chosen_(view_.segments().size(), 0),
-      limits_ns_(view_.segments().size(), exec::kStrandingAge),
+      chosen_(view_.program().modules.size(), 0),
+      limits_ns_(chosen_.size(), exec::kStrandingAge),
       bounds_ns_(model.flows.size(), 0),
       is_unbounded_(model.flows.size(), false) {
   for (const exec::ControlTask& task : model.tasks) joint_.worker_of_task.push_back(task.worker);
@@ -52,11 +53,14 @@ bool Optimal::keeps_budget(const Evaluation& at, uint32_t f) const {
   return found_.solution.is_infeasible[f] || at.delay_ns[f] <= view_.program().flows[f].budget_ns;
 }
 
-// Whether the flow keeps its SLO under the triggers in force. A measured delay needs less margin
+// Whether the flow keeps its SLO under the triggers in force, or is about as late as in the plan. A measured delay needs less margin
 // than a predicted one; one period of noise is no reason to move.
 bool Optimal::keeps_slo(const Evaluation& in_force, uint32_t f) const {
   const Flow& flow = flows_[f];
   if (flow.delay.slo_ns() <= 0) return true;
+  if (found_.solution.is_infeasible[f]) {
+    return in_force.delay_ns[f] <= kLeftOut * at_.delay_ns[f];
+  }
   if (flow.is_excused || flow.delay.measured_ns() <= 0 || flow.delay.has_other_slo()) {
     return keeps_budget(in_force, f);
   }
@@ -64,7 +68,7 @@ bool Optimal::keeps_slo(const Evaluation& in_force, uint32_t f) const {
       stretch_ > 0 ? may_take_ns(f) : flow.delay.slo_ns() * (1 - margin_.at_rest());
   const double delay_ns = std::min(flow.delay.measured_ns(), flow.delay.usual_ns());
   const bool is_late = stretch_ <= 1 && flow.delay.is_late();
-  return found_.solution.is_infeasible[f] || (!is_late && delay_ns + view_.egress_ns(f) <= most_ns);
+  return !is_late && delay_ns + view_.egress_ns(f) <= most_ns;
 }
 
 bool Optimal::keep_budgets(const Evaluation& at) const {
@@ -260,6 +264,30 @@ void Optimal::limit_ages() {
   std::ranges::fill(limits_ns_, has_slo ? static_cast<uint64_t>(least_ns) : exec::kStrandingAge);
 }
 
+bool is_worth_a_command(double old_limit_ns, double limit_ns) {
+  return limit_ns < old_limit_ns * (1 - kLimitLower) ||
+         limit_ns > old_limit_ns * (1 + kLimitHigher);
+}
+
+// A stage always collects, and has its limit.
+void Optimal::change_stage(const Snapshot& snapshot, uint32_t h, Decision& decision) {
+  const Stages& stages = view_.stages();
+  const uint32_t s = view_.stage_of(h);
+  if (!stages.is_decided(s)) return;
+  const exec::StagePeriod& now = snapshot.inputs[stages.input(s)].stage;
+  const auto old_ns = static_cast<double>(now.age_limit_ns);
+  const bool has_limit = limits_ns_[h] != exec::kStrandingAge;
+  if (has_limit) {
+    limits_ns_[h] = std::max(limits_ns_[h], static_cast<uint64_t>(stages.least_limit_ns(s)));
+  }
+  const double limit_ns = has_limit ? static_cast<double>(limits_ns_[h]) : old_ns;
+  const uint32_t batch_pkts = stages.batch_pkts(s, chosen_[h]);
+  const bool moves_limit = is_worth_a_command(old_ns, limit_ns);
+  if (batch_pkts == now.batch_pkts && !moves_limit) return;
+  decision.stages.push_back(
+      {view_.module(h), batch_pkts, has_limit ? limits_ns_[h] : exec::kKeepAge});
+}
+
 void Optimal::change(const Snapshot& snapshot, Decision& decision) {
   // A period tells the limit that stands for kStrandingAge.
   const auto in_force_ns = [&](uint64_t limit_ns) {
@@ -267,7 +295,11 @@ void Optimal::change(const Snapshot& snapshot, Decision& decision) {
                                                                : limit_ns);
   };
   for (uint32_t h = 0; h < chosen_.size(); ++h) {
-    const uint32_t m = view_.segments()[h].head;
+    if (view_.is_stage(h)) {
+      change_stage(snapshot, h, decision);
+      continue;
+    }
+    const uint32_t m = view_.module(h);
     const exec::ModulePeriod& period = snapshot.modules[m];
     const uint32_t old = period.trigger_pkts;
     const uint32_t now = chosen_[h];
@@ -275,9 +307,7 @@ void Optimal::change(const Snapshot& snapshot, Decision& decision) {
     if (now == 0) limits_ns_[h] = exec::kStrandingAge;
     const double limit_ns = in_force_ns(limits_ns_[h]);
     const double old_ns = in_force_ns(period.age_limit_ns);
-    const bool moves_limit =
-        limit_ns < old_ns * (1 - kLimitLower) || limit_ns > old_ns * (1 + kLimitHigher);
-    if (now == old && (now == 0 || !moves_limit)) continue;
+    if (now == old && (now == 0 || !is_worth_a_command(old_ns, limit_ns))) continue;
     const char* reason = "age";
     if (now != old) {
       reason = old == 0 ? "hold" : now == 0 ? "bypass" : now > old ? "raise" : "lower";

@@ -72,6 +72,7 @@ class Optimal final : public Controller {
   [[nodiscard]] double least_slo_ns() const;
   void limit_ages();
   void change(const Snapshot& snapshot, Decision& decision);
+  void change_stage(const Snapshot& snapshot, uint32_t head, Decision& decision);
   // optimal_learn.cc: what a period tells.
   void learn(const Snapshot& snapshot);
   [[nodiscard]] double modelled_now_ns(uint32_t flow) const;
@@ -116,6 +117,7 @@ class Optimal final : public Controller {
   // optimal_explain.cc
   [[nodiscard]] FlowExplanation explain_flow(uint32_t flow) const;
   [[nodiscard]] ModuleExplanation explain_module(uint32_t head) const;
+  [[nodiscard]] uint32_t commanded_pkts(uint32_t head) const;
   [[nodiscard]] const char* why(uint32_t head, bool is_bound) const;
 
   std::string name_ = "optimal";

@@ -43,8 +43,9 @@ double run_allowance_ns(const ProgramView& view, const Evaluation& at, uint32_t 
     // where age limits come before triggers.
     const double often = std::max(kMinAged, program.tasks[task].aged_share);
     const double in_run = often * std::min(1.0, run_ns * rate / triggers_pkts[v]);
-    together_ns += in_run * at.service_ns[v];
-    heaviest_ns = std::max(heaviest_ns, (1 - in_run) * at.service_ns[v]);
+    const double work_ns = module.service_ns(at.batch_pkts[v]);
+    together_ns += in_run * work_ns;
+    heaviest_ns = std::max(heaviest_ns, (1 - in_run) * work_ns);
   }
   return run_ns + together_ns + heaviest_ns * sigmas / kSigmasAt99 + kClockNs;
 }

@@ -28,8 +28,8 @@ FlowExplanation Optimal::explain_flow(uint32_t f) const {
   for (uint32_t i = row.modules_begin; i < row.modules_end; ++i) {
     const uint32_t h = program.flow_modules[i];
     const auto [heaviest, share] = view_.heaviest(h);
-    told.modules.push_back({.module = view_.segments()[h].head,
-                            .trigger_pkts = chosen_[h],
+    told.modules.push_back({.module = view_.module(h),
+                            .trigger_pkts = commanded_pkts(h),
                             .fill_ns = at_.fill_ns[h],
                             .service_ns = at_.service_ns[h],
                             .heaviest = heaviest,
@@ -38,13 +38,23 @@ FlowExplanation Optimal::explain_flow(uint32_t f) const {
   return told;
 }
 
+uint32_t Optimal::commanded_pkts(uint32_t h) const {
+  const bool is_stage = view_.is_stage(h) && view_.stages().is_decided(view_.stage_of(h));
+  return is_stage ? view_.stages().batch_pkts(view_.stage_of(h), chosen_[h]) : chosen_[h];
+}
+
 const char* Optimal::why(uint32_t h, bool is_bound) const {
   const ProgramModule& module = view_.program().modules[h];
   if (module.share <= 0) return "no traffic";
-  if (gain_of_holding_ns(view_.program(), module, model_.batch_limit_pkts) <= 0) {
+  if (view_.is_stage(h) && !view_.stages().is_decided(view_.stage_of(h))) {
+    return "decided elsewhere";
+  }
+  if (view_.is_stage(h) && chosen_[h] == 0) return "what the device needs to keep up";
+  const uint32_t most_pkts = std::max(model_.batch_limit_pkts, module.max_pkts);
+  if (gain_of_holding_ns(view_.program(), module, most_pkts) <= 0) {
     return "batches arrive large enough";
   }
-  if (chosen_[h] == model_.batch_limit_pkts) return "the largest batch";
+  if (chosen_[h] == most_pkts) return "the largest batch";
   if (is_bound) return "a flow's budget";
   return chosen_[h] > 0 ? "turnaround of other flows" : "nothing is left of a budget";
 }
@@ -52,8 +62,8 @@ const char* Optimal::why(uint32_t h, bool is_bound) const {
 ModuleExplanation Optimal::explain_module(uint32_t h) const {
   const Program& program = view_.program();
   const ProgramModule& module = program.modules[h];
-  ModuleExplanation told{.module = view_.segments()[h].head,
-                         .trigger_pkts = chosen_[h],
+  ModuleExplanation told{.module = view_.module(h),
+                         .trigger_pkts = commanded_pkts(h),
                          .age_limit_ns = limits_ns_[h],
                          .arriving_pkts = module.arriving_pkts,
                          .cost_per_batch_ns = module.cost_per_batch_ns,

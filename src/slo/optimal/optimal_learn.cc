@@ -24,7 +24,13 @@ FlowDelay::How Optimal::how(const Snapshot& snapshot, uint32_t f) const {
   for (uint32_t i = row.modules_begin; i < row.modules_end; ++i) {
     const uint32_t h = program.flow_modules[i];
     how.holds |= view_.current()[h] > 0;
-    const auto& causes = snapshot.modules[view_.segments()[h].head].causes;
+    if (view_.is_stage(h)) {
+      const auto& jobs = snapshot.inputs[view_.stages().input(view_.stage_of(h))].stage.totals;
+      aged += static_cast<double>(jobs.aged_jobs);
+      all += static_cast<double>(jobs.sent_jobs);
+      continue;
+    }
+    const auto& causes = snapshot.modules[view_.module(h)].causes;
     aged += static_cast<double>(causes[static_cast<uint32_t>(exec::Cause::kAge)].firings);
     for (const exec::CauseCount& cause : causes) all += static_cast<double>(cause.firings);
   }

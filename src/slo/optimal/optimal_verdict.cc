@@ -70,10 +70,12 @@ std::string Optimal::hint_of(uint32_t f) const {
     const auto end = program.flow_tasks.begin() + row.tasks_end;
     for (uint32_t v = 0; v < program.modules.size(); ++v) {
       if (std::find(begin, end, program.modules[v].task) == end) continue;
-      const double work = program.modules[v].share / at_.batch_pkts[v] * at_.service_ns[v];
+      const ProgramModule& module = program.modules[v];
+      const double batch = at_.batch_pkts[v];
+      const double work = module.share / batch * module.service_ns(batch);
       if (work <= most) continue;
       most = work;
-      name = model_.modules[view_.segments()[v].head].name;
+      name = model_.modules[view_.module(v)].name;
     }
     for (auto task = begin; task != end; ++task) {
       const Load::Heaviest& outside = load_.heaviest_outside(*task);

@@ -79,10 +79,12 @@ void LeastDelays::find_paths(const Program& program, const std::vector<uint8_t>&
     Least& least = modules_[v];
     for_each_trigger(module, is_pinned[v] != 0, [&](double trigger) {
       const double more_ns = packet_time_ns(program, module, trigger) - least.pkt_ns;
+      const double batch = batch_pkts(module, trigger);
+      const double filling_ns =
+          fill_ns(program, module, trigger, rate) + least_fill_ns(program, module, rate);
       least.path_ns =
-          std::min(least.path_ns, task.waited_pkts * more_ns +
-                                      module.service_ns(batch_pkts(module, trigger)) +
-                                      fill_share * fill_ns(program, module, trigger, rate));
+          std::min(least.path_ns, task.waited_pkts * more_ns + module.service_ns(batch) +
+                                      module.away_ns(batch) + fill_share * filling_ns);
     });
   }
 }

@@ -212,7 +212,8 @@ Solver::Raise Solver::raise_of(const Program& program, uint32_t v) const {
   // Effect of fewer, heavier firings on every packet of the task.
   raise.turnaround_ns = slopes_.turnaround_weight[v] * (1 / to - 1 / batch) +
                         slopes_.turnaround_slope[v] * (to - batch);
-  const double service_ns = module.cost_per_pkt_ns * (to - batch) + raise.turnaround_ns;
+  const double service_ns =
+      (module.cost_per_pkt_ns + module.away_pkt_ns) * (to - batch) + raise.turnaround_ns;
   for (uint32_t i = module_flows_begin_[v]; i < module_flows_begin_[v + 1]; ++i) {
     const uint32_t f = module_flows_[i];
     const double delay_ns = service_ns + fill_increase_ns(program, f, v, to);
@@ -237,7 +238,8 @@ void Solver::take_room(const Program& program, uint32_t v, const Raise& raise) {
   const ProgramModule& module = program.modules[v];
   const double rate = rate_of(program, module, at_.task_pkt_ns[module.task]);
   const double old = triggers_[v];
-  const double service_ns = module.cost_per_pkt_ns * (raise.to - batch_pkts(module, old));
+  const double service_ns =
+      (module.cost_per_pkt_ns + module.away_pkt_ns) * (raise.to - batch_pkts(module, old));
   for (uint32_t i = module_flows_begin_[v]; i < module_flows_begin_[v + 1]; ++i) {
     const uint32_t f = module_flows_[i];
     room_ns_[f] -= service_ns + fill_increase_ns(program, f, v, raise.to) + first_hold_ns_[f];

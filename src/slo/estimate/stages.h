@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// stages.h - stages as buffers of the program: packets wait for a batch to fill, and then for their device.
+#pragma once
+
+#include <vector>
+
+#include "slo/estimate/smoothed.h"
+#include "slo/model/budget.h"
+#include "slo/model/controller.h"
+
+namespace batchplane::slo {
+
+// Each stage is a module of the program, of the task that polls it. What its batches cost the worker is its
+// cost per batch; what they take on the device is time away.
+class Stages {
+ public:
+  explicit Stages(const Model& model);
+  [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(stages_.size()); }
+  // The stage, in the model; and its input there.
+  [[nodiscard]] uint32_t module(uint32_t stage) const;
+  [[nodiscard]] uint32_t input(uint32_t stage) const { return stages_[stage].input; }
+  // Sets the program's modules from `first` on, one for each stage, as they were in the period.
+  void update(const Snapshot& snapshot, uint32_t first, Program& program);
+  // Trigger that the batch in force amounts to: 0 for the least one.
+  [[nodiscard]] uint32_t trigger_pkts(uint32_t stage) const;
+  // Age limits below this would cut batches to less than the device keeps up with.
+  [[nodiscard]] double least_limit_ns(uint32_t stage) const {
+    return stages_[stage].least_limit_ns;
+  }
+  // Mean batch that came back in the period, 1 without any.
+  [[nodiscard]] double executed_pkts(uint32_t stage) const { return stages_[stage].job_pkts; }
+  // Batch to command for a trigger.
+  [[nodiscard]] uint32_t batch_pkts(uint32_t stage, uint32_t trigger_pkts) const;
+  // Whether its batches are decided here.
+  [[nodiscard]] bool is_decided(uint32_t stage) const;
+
+ private:
+  struct Stage {
+    uint32_t input = 0;
+    Smoothed rate;           // packets per ns
+    Smoothed scale;          // measured over profiled time of a batch
+    Smoothed wait_ns;        // of a batch for its device, and to be polled
+    exec::StagePeriod seen;  // in the period
+    double pkt_bytes = 0;
+    double job_pkts = 1;
+    uint32_t need_pkts = 1;  // least batch with which the device keeps up
+    double least_limit_ns = 0;
+    Stair steps;  // sizes worth looking at
+  };
+  void measure(const Snapshot& snapshot, Stage& stage) const;
+  void find_need(Stage& stage) const;
+  [[nodiscard]] double device_share(const Stage& stage, double cycle_ns) const;
+  [[nodiscard]] bool keeps_up(const void* device, double cycle_ns, double most_busy) const;
+  [[nodiscard]] double shortest_cycle_ns(const void* device, double most_busy) const;
+  void set(const Snapshot& snapshot, Stage& stage, ProgramModule& module) const;
+  [[nodiscard]] uint32_t max_pkts(const Stage& stage) const {
+    return model_.inputs[stage.input].max_job_pkts;
+  }
+
+  const Model& model_;
+  std::vector<Stage> stages_;
+};
+
+}  // namespace batchplane::slo
