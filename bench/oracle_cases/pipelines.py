@@ -39,7 +39,7 @@ def spec_of(case: str, costs: str | None = None) -> dict[str, Any]:
     spec["engine"]["idle"] = "hold"
     # A generator with a loop of its own would leave the input empty now and then.
     for name in ("generator_look_ns", "generator_per_burst_ns", "generator_per_pkt_ns"):
-        spec["simulation"][name] = 0
+        spec["simulation"]["loop"][name] = 0
     offer(spec, {"saturate": True})
     return spec
 

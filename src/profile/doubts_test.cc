@@ -30,21 +30,21 @@ TEST(DoubtsTest, PacketsFromAnotherCoreAreNotCheaper) {
 }
 
 TEST(DoubtsTest, AWholeTakesAsLongAsItsParts) {
-  LoopCosts costs;
-  costs.clock_read = 9;
-  costs.empty_poll = 30;
-  costs.poll_per_batch = 40;
-  costs.poll_per_pkt = 5;
-  costs.egress_per_pkt = 5.5;
-  raise_to_parts(costs);
-  EXPECT_EQ(costs.poll_per_pkt, 5.5);
-  EXPECT_TRUE(costs.doubts.empty());
-  costs.poll_per_batch = 4;
-  raise_to_parts(costs);
-  EXPECT_EQ(costs.poll_per_batch, 9);
-  EXPECT_EQ(costs.doubts,
-            Doubts{"a poll, per batch: 4.0 ns, less than reading the clock, a part of it, "
-                   "alone: 9.0 ns is used"});
+  EngineCosts costs;
+  Doubts doubts;
+  costs.clock_read_ns = 9;
+  costs.empty_poll_ns = 30;
+  costs.poll_per_batch_ns = 40;
+  costs.poll_per_pkt_ns = 5;
+  costs.egress_per_pkt_ns = 5.5;
+  raise_to_parts(costs, doubts);
+  EXPECT_EQ(costs.poll_per_pkt_ns, 5.5);
+  EXPECT_TRUE(doubts.empty());
+  costs.poll_per_batch_ns = 4;
+  raise_to_parts(costs, doubts);
+  EXPECT_EQ(costs.poll_per_batch_ns, 9);
+  EXPECT_EQ(doubts, Doubts{"a poll, per batch: 4.0 ns, less than reading the clock, a part of it, "
+                           "alone: 9.0 ns is used"});
 }
 
 TEST(DoubtsTest, ALineThatWouldFallBelowZeroIsTold) {

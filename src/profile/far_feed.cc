@@ -114,11 +114,11 @@ void FarFeed::run(Feeder& feeder) {
   }
 }
 
-GeneratorCosts FarFeed::costs() const {
+GeneratorCosts FarFeed::costs(Doubts& doubts) const {
   GeneratorCosts costs;
-  if (!trip_ns_.empty()) costs.store = percentile(trip_ns_, 0.5) / kHalvesOfTrip;
+  if (!trip_ns_.empty()) costs.store_ns = percentile(trip_ns_, 0.5) / kHalvesOfTrip;
   for (const Feeder& feeder : feeders_) {
-    if (!feeder.look_ns.empty()) costs.look = percentile(feeder.look_ns, 0.5);
+    if (!feeder.look_ns.empty()) costs.look_ns = percentile(feeder.look_ns, 0.5);
     std::vector<CostLaw::Point> points;
     for (uint32_t n = 1; n < feeder.burst_ns.size(); ++n) {
       if (feeder.burst_ns[n].size() < kMinTimes) continue;
@@ -127,9 +127,9 @@ GeneratorCosts FarFeed::costs() const {
     if (points.empty()) continue;
     const CostLaw::Line line =
         line_of(points, kLeastNoiseNs,
-                {"a burst of a generator", "a packet of a generator's burst"}, costs.doubts);
-    costs.per_burst = line.cost_per_batch_ns;
-    costs.per_pkt = line.cost_per_pkt_ns;
+                {"a burst of a generator", "a packet of a generator's burst"}, doubts);
+    costs.per_burst_ns = line.cost_per_batch_ns;
+    costs.per_pkt_ns = line.cost_per_pkt_ns;
   }
   return costs;
 }

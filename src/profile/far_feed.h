@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/engine_costs.h"
 #include "core/graph/graph.h"
 #include "core/packet/packet_pool.h"
 #include "ports/ring_port.h"
@@ -15,15 +16,6 @@
 #include "traffic/generator.h"
 
 namespace batchplane::profile {
-
-// Costs of a generator's own thread, in ns; 0 = not measured.
-struct GeneratorCosts {
-  double look = 0;       // between looks at schedule and ring, when nothing is due
-  double per_burst = 0;  // putting a burst into the ring
-  double per_pkt = 0;    // per packet of it, if the worker had its cache lines last
-  double store = 0;      // from the last write of a burst until a polling worker can see it
-  Doubts doubts;
-};
 
 // Owner: one thread. Generators run from start() to stop().
 class FarFeed {
@@ -41,8 +33,8 @@ class FarFeed {
   void stop();
   // Measures the transfer time of a cache line between both cores; takes less than a millisecond.
   void time_line();
-  // From the measurements so far. Not while running.
-  [[nodiscard]] GeneratorCosts costs() const;
+  // From the measurements so far; 0 = not measured. Not while running.
+  [[nodiscard]] GeneratorCosts costs(Doubts& doubts) const;
 
  private:
   struct Feeder {

@@ -110,21 +110,23 @@ void HopMeter::pass(double ms) {
   run_far(half_ns);
 }
 
-HopCosts HopMeter::result() const {
+HopCosts HopMeter::result(Doubts& doubts) const {
   HopCosts costs;
   if (near_.send_ns.empty()) return costs;  // no pass was possible
-  const auto extra = [&costs](const std::vector<double>& far, const std::vector<double>& near,
-                              const std::string& what) {
+  const auto extra = [&doubts](const std::vector<double>& far, const std::vector<double>& near,
+                               const std::string& what) {
     const size_t n_bursts = std::min(far.size(), near.size());
     if (n_bursts < kLeastBursts) {
-      costs.doubts.push_back(what + ": only " + std::to_string(n_bursts) +
-                             " bursts went, too few for a cost: 0 is used");
+      doubts.push_back(what + ": only " + std::to_string(n_bursts) +
+                       " bursts went, too few for a cost: 0 is used");
       return 0.0;
     }
-    return extra_ns(median(far), median(near), what, costs.doubts);
+    return extra_ns(median(far), median(near), what, doubts);
   };
-  costs.send = extra(far_.send_ns, near_.send_ns, "a packet sent to a worker on another core");
-  costs.take = extra(far_.take_ns, near_.take_ns, "a packet taken from a worker on another core");
+  costs.send_per_pkt_ns =
+      extra(far_.send_ns, near_.send_ns, "a packet sent to a worker on another core");
+  costs.take_per_pkt_ns =
+      extra(far_.take_ns, near_.take_ns, "a packet taken from a worker on another core");
   return costs;
 }
 

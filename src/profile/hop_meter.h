@@ -5,18 +5,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/engine_costs.h"
 #include "base/spsc_ring.h"
 #include "core/packet/packet_pool.h"
 #include "profile/doubts.h"
 
 namespace batchplane::profile {
-
-// In ns per packet, in addition to what both workers pay on one core; 0 = not measured.
-struct HopCosts {
-  double send = 0;  // the sender writes packets that come back from the other core
-  double take = 0;  // the taker is the first on its core to touch a packet
-  Doubts doubts;
-};
 
 // Bursts go from a sender to a taker: both on the caller's core, in turn, and with the sender on
 // another core. Owner: one thread, pinned and registered with the packet backend by the caller.
@@ -26,7 +20,7 @@ class HopMeter {
   HopMeter(PacketPool& pool, int core) : pool_(pool), core_(core) {}
 
   void pass(double ms);
-  [[nodiscard]] HopCosts result() const;
+  [[nodiscard]] HopCosts result(Doubts& doubts) const;
 
  private:
   using Ring = SpscRing<Packet*>;

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/least_squares.h"
+#include "profile/hop_meter.h"
 #include "profile/loop_rig.h"
 #include "profile/module_rig.h"
 #include "profile/profile.h"
@@ -120,14 +121,14 @@ std::string of_pkts(const char* what, uint32_t n_pkts) {
 
 }  // namespace
 
-void raise_to_parts(LoopCosts& costs) {
-  const auto raise = [&costs](double& whole_ns, const char* whole, double part_ns,
-                              const char* part) {
-    whole_ns = at_least_part(whole_ns, whole, part_ns, part, costs.doubts);
+void raise_to_parts(EngineCosts& costs, Doubts& doubts) {
+  const auto raise = [&doubts](double& whole_ns, const char* whole, double part_ns,
+                               const char* part) {
+    whole_ns = at_least_part(whole_ns, whole, part_ns, part, doubts);
   };
-  raise(costs.empty_poll, "an empty poll", costs.clock_read, "reading the clock");
-  raise(costs.poll_per_batch, "a poll, per batch", costs.clock_read, "reading the clock");
-  raise(costs.poll_per_pkt, "a poll, per packet", costs.egress_per_pkt, "metering at egress");
+  raise(costs.empty_poll_ns, "an empty poll", costs.clock_read_ns, "reading the clock");
+  raise(costs.poll_per_batch_ns, "a poll, per batch", costs.clock_read_ns, "reading the clock");
+  raise(costs.poll_per_pkt_ns, "a poll, per packet", costs.egress_per_pkt_ns, "metering at egress");
 }
 
 struct LoopMeter::State {
@@ -180,44 +181,44 @@ struct LoopMeter::State {
     return measure_clock_cost_cycles() / TscClock::instance().cycles_per_ns();
   }
 
-  void set_ring(LoopCosts& costs) const {
+  void set_ring(EngineCosts& costs, Doubts& doubts) const {
     std::vector<CostLaw::Point> points;
     for (uint32_t n = 1; n <= most; n *= 2) {
       points.push_back(
           {n, at_least_0(in_turn[label("take", n)], kLeastNoiseNs,
-                         "taking " + std::to_string(n) + " packets from a queue", costs.doubts)});
+                         "taking " + std::to_string(n) + " packets from a queue", doubts)});
     }
-    const CostLaw::Line line = line_of(
-        points, kLeastNoiseNs,
-        {"taking from a queue, per batch", "taking from a queue, per packet"}, costs.doubts);
-    costs.ring_take_per_batch = line.cost_per_batch_ns;
-    costs.ring_take_per_pkt = line.cost_per_pkt_ns;
+    const CostLaw::Line line =
+        line_of(points, kLeastNoiseNs,
+                {"taking from a queue, per batch", "taking from a queue, per packet"}, doubts);
+    costs.ring_take_per_batch_ns = line.cost_per_batch_ns;
+    costs.ring_take_per_pkt_ns = line.cost_per_pkt_ns;
   }
 
   // Cost of a worker loop without its input and its sink.
-  void set_poll(LoopCosts& costs) {
+  void set_poll(EngineCosts& costs, Doubts& doubts) {
     std::vector<CostLaw::Point> points;
     for (uint32_t n = 1; n <= most; n *= 2) {
       const double left_ns = in_turn[label("plain", n)] - laws["in"].ns(n) - laws["sink"].ns(n);
-      points.push_back({n, at_least_0(left_ns, kNoiseNs, of_pkts("a poll", n), costs.doubts)});
+      points.push_back({n, at_least_0(left_ns, kNoiseNs, of_pkts("a poll", n), doubts)});
     }
     const CostLaw::Line line =
-        line_of(points, kNoiseNs, {"a poll, per batch", "a poll, per packet"}, costs.doubts);
-    costs.poll_per_batch = line.cost_per_batch_ns;
-    costs.poll_per_pkt = line.cost_per_pkt_ns;
+        line_of(points, kNoiseNs, {"a poll, per batch", "a poll, per packet"}, doubts);
+    costs.poll_per_batch_ns = line.cost_per_batch_ns;
+    costs.poll_per_pkt_ns = line.cost_per_pkt_ns;
   }
 
   // The split deals packets out round robin: n packets go to min(n, gates) sinks in equal batches.
   // The time left after subtracting all modules grows with each branch beyond the first and with
   // each packet: least squares through the origin, neither coefficient below 0.
-  void set_scatter(LoopCosts& costs) {
+  void set_scatter(EngineCosts& costs, Doubts& doubts) {
     LeastSquares<2> fit;
     for (const uint32_t g : kGates) {
       for (uint32_t n = most / 4; n <= most; n *= 2) {
         const double branches = std::min(n, g);
         const double sinks_ns = branches * laws["sink"].ns(n / branches);
         const double y = in_turn[label("split", g, n)] - laws["in"].ns(n) - laws["split"].ns(n) -
-                         sinks_ns - costs.poll_per_batch - costs.poll_per_pkt * n;
+                         sinks_ns - costs.poll_per_batch_ns - costs.poll_per_pkt_ns * n;
         fit.add({branches - 1, double{1} * n}, y, 1);
       }
     }
@@ -225,14 +226,14 @@ struct LoopMeter::State {
     const auto found = fit.solve({}, {}, {kMost, kMost});
     const auto free = fit.solve(found, {-kMost, -kMost}, {kMost, kMost});
     (void)at_least_0(free[0], kNoiseNs / (kGates[1] - 1), "splitting a batch, per further branch",
-                     costs.doubts);
-    (void)at_least_0(free[1], kNoiseNs / most, "splitting a batch, per packet", costs.doubts);
-    costs.scatter_per_branch = found[0];
-    costs.scatter_per_pkt = found[1];
+                     doubts);
+    (void)at_least_0(free[1], kNoiseNs / most, "splitting a batch, per packet", doubts);
+    costs.scatter_per_branch_ns = found[0];
+    costs.scatter_per_pkt_ns = found[1];
   }
 
   // Compares a batch of B packets through a buffer that fires B/q times with a bypassed buffer.
-  void set_buffer(LoopCosts& costs) {
+  void set_buffer(EngineCosts& costs, Doubts& doubts) {
     std::vector<CostLaw::Point> points;  // x is the number of firings
     const double n = most;
     const double bypassed = in_turn[label("buffer", 0)] - laws["merge"].ns(n) - laws["sink"].ns(n);
@@ -240,14 +241,14 @@ struct LoopMeter::State {
       const uint32_t fired = most / q;
       const double left_ns = in_turn[label("buffer", q)] - bypassed -
                              fired * (laws["merge"].ns(q) + laws["sink"].ns(q));
-      points.push_back({fired, at_least_0(left_ns, kNoiseNs, of_pkts("a buffer with a trigger", q),
-                                          costs.doubts)});
+      points.push_back(
+          {fired, at_least_0(left_ns, kNoiseNs, of_pkts("a buffer with a trigger", q), doubts)});
     }
     std::ranges::reverse(points);
     const CostLaw::Line line = line_of(
-        points, kNoiseNs, {"a full batch through a buffer", "a firing of a buffer"}, costs.doubts);
-    costs.firing = line.cost_per_pkt_ns;
-    costs.buffered_per_pkt = line.cost_per_batch_ns / n;
+        points, kNoiseNs, {"a full batch through a buffer", "a firing of a buffer"}, doubts);
+    costs.firing_ns = line.cost_per_pkt_ns;
+    costs.buffered_per_pkt_ns = line.cost_per_batch_ns / n;
   }
 
   PacketPool& pool;
@@ -276,20 +277,19 @@ void LoopMeter::pass() {
   s.hop.pass(s.ms_per_pass / 8);
 }
 
-LoopCosts LoopMeter::result() const {
+EngineCosts LoopMeter::result(Doubts& doubts) const {
   State& s = *state_;
   for (const ModuleProfile& profile : s.modules.results()) s.laws[profile.name] = profile.law;
-  LoopCosts costs;
-  costs.clock_read = State::clock_read_ns();
-  costs.empty_poll = s.in_turn["empty"];
-  s.set_poll(costs);
-  s.set_scatter(costs);
-  s.set_buffer(costs);
-  s.set_ring(costs);
-  costs.egress_per_pkt = s.in_turn["egress"];
-  costs.hop = s.hop.result();
-  costs.doubts.insert(costs.doubts.end(), costs.hop.doubts.begin(), costs.hop.doubts.end());
-  raise_to_parts(costs);
+  EngineCosts costs;
+  costs.clock_read_ns = State::clock_read_ns();
+  costs.empty_poll_ns = s.in_turn["empty"];
+  s.set_poll(costs, doubts);
+  s.set_scatter(costs, doubts);
+  s.set_buffer(costs, doubts);
+  s.set_ring(costs, doubts);
+  costs.egress_per_pkt_ns = s.in_turn["egress"];
+  costs.hop = s.hop.result(doubts);
+  raise_to_parts(costs, doubts);
   return costs;
 }
 

@@ -310,7 +310,7 @@ void WholeMeter::pass(double budget_ms) {
 }
 
 std::optional<WholeCheck> WholeMeter::result(const std::vector<ModuleProfile>& modules,
-                                             const LoopCosts& loop) const {
+                                             const EngineCosts& loop) const {
   const State& s = *state_;
   ProfileOfModule profiles;
   for (const ModuleProfile& profile : modules) {
@@ -345,9 +345,7 @@ std::optional<WholeCheck> WholeMeter::result(const std::vector<ModuleProfile>& m
   reject_impossible(check);
   fit_whole(check);
   check.sampled_per_batch_ns = s.sampled_per_batch_ns(check, behind, profiles);
-  check.generator = s.far.costs();
-  check.doubts.insert(check.doubts.end(), check.generator.doubts.begin(),
-                      check.generator.doubts.end());
+  check.generator = s.far.costs(check.doubts);
   return check;
 }
 

@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
+#include "base/engine_costs.h"
 #include "core/engine/worker.h"
 #include "profile/far_feed.h"
-#include "profile/loop_costs.h"
 #include "profile/profile.h"
 #include "profile/walk.h"
 
@@ -36,11 +36,11 @@ struct Factors {
 };
 
 // time of a packet = sum over both stretches of factors.batch * (per batch) + factors.pkt *
-// (per packet), and from another core far.at(n) / n more, n being the packets of a poll.
+// (per packet), and from another core far.ns(n) / n more, n being the packets of a poll.
 struct WholeCheck {
   std::vector<WholePoint> points;
   Factors factors[kStretches];
-  FarCost far;                      // ns
+  FarCost far;
   double sampled_per_batch_ns = 0;  // that a sampled run takes longer for a module's batch
   GeneratorCosts generator;
   uint32_t n_rejected = 0;  // points that cannot be
@@ -52,7 +52,7 @@ struct WholeCheck {
       near_ns += point.parts[s].work_ns(factors[s].batch, factors[s].pkt);
     }
     if (!point.is_far) return near_ns;
-    return near_ns + far.at(point.pkts_per_loop) / point.pkts_per_loop;
+    return near_ns + far.ns(point.pkts_per_loop) / point.pkts_per_loop;
   }
 };
 
@@ -81,7 +81,7 @@ class WholeMeter {
   void stir();
   // Nothing if there is no traffic or a module was not measured.
   [[nodiscard]] std::optional<WholeCheck> result(const std::vector<ModuleProfile>& modules,
-                                                 const LoopCosts& loop) const;
+                                                 const EngineCosts& loop) const;
 
  private:
   struct State;

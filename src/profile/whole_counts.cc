@@ -159,19 +159,20 @@ std::array<CostLaw::Line, kStretches> parts_of(const WholeCounts& counts, const 
                                                const Graph& graph,
                                                const std::set<std::string>& behind,
                                                const ProfileOfModule& profiles,
-                                               const LoopCosts& loop) {
+                                               const EngineCosts& loop) {
   std::array<CostLaw::Line, kStretches> parts;
-  const double booking_ns = loop.egress_per_pkt;  // the measured poll cost includes booking a delay
-  parts[kBefore] = {.cost_per_batch_ns = loop.poll_per_batch * counts.polls.batches +
-                                         loop.ring_take_per_batch * counts.takes.batches +
-                                         loop.scatter_per_branch * scatters.batches,
-                    .cost_per_pkt_ns = (loop.poll_per_pkt - booking_ns) * counts.polls.pkts +
-                                       loop.ring_take_per_pkt * counts.takes.pkts +
-                                       loop.scatter_per_pkt * scatters.pkts};
+  const double booking_ns =
+      loop.egress_per_pkt_ns;  // the measured poll cost includes booking a delay
+  parts[kBefore] = {.cost_per_batch_ns = loop.poll_per_batch_ns * counts.polls.batches +
+                                         loop.ring_take_per_batch_ns * counts.takes.batches +
+                                         loop.scatter_per_branch_ns * scatters.batches,
+                    .cost_per_pkt_ns = (loop.poll_per_pkt_ns - booking_ns) * counts.polls.pkts +
+                                       loop.ring_take_per_pkt_ns * counts.takes.pkts +
+                                       loop.scatter_per_pkt_ns * scatters.pkts};
   const Stretch last = behind.empty() ? kBefore : kBehind;
-  parts[last].cost_per_batch_ns += loop.firing * counts.firings.batches;
+  parts[last].cost_per_batch_ns += loop.firing_ns * counts.firings.batches;
   parts[last].cost_per_pkt_ns +=
-      loop.buffered_per_pkt * counts.firings.pkts + booking_ns * counts.polls.pkts;
+      loop.buffered_per_pkt_ns * counts.firings.pkts + booking_ns * counts.polls.pkts;
   for (size_t m = 0; m < counts.modules.size(); ++m) {
     const Ran& ran = counts.modules[m];
     if (ran.batches <= 0) continue;

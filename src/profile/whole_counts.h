@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/engine/worker.h"
-#include "profile/loop_costs.h"
 #include "profile/profile.h"
 #include "profile/whole.h"
 
@@ -47,7 +46,7 @@ using ProfileOfModule = std::map<std::string, const ModuleProfile*>;
 // For both stretches; `behind`: the modules of the second.
 [[nodiscard]] std::array<CostLaw::Line, kStretches> parts_of(
     const WholeCounts& counts, const WholeCounts::Ran& scatters, const Graph& graph,
-    const std::set<std::string>& behind, const ProfileOfModule& profiles, const LoopCosts& loop);
+    const std::set<std::string>& behind, const ProfileOfModule& profiles, const EngineCosts& loop);
 // Names of modules that receive parts of split batches.
 [[nodiscard]] std::set<std::string> behind_splitters(const PipelineSpec& spec);
 

@@ -27,7 +27,7 @@ TEST(WholeFitTest, FindsBothFactorsAndTheWayFromTheOtherCore) {
   fit_whole(check);
   EXPECT_NEAR(check.factors[kBefore].batch, 1.8, 0.05);
   EXPECT_NEAR(check.factors[kBefore].pkt, 0.9, 0.02);
-  EXPECT_NEAR(check.far.at(32) / 32, 15, 0.5);
+  EXPECT_NEAR(check.far.ns(32) / 32, 15, 0.5);
   for (const WholePoint& point : check.points) {
     EXPECT_NEAR(check.at(point), point.measured_ns_per_pkt, 0.02 * point.measured_ns_per_pkt);
   }
@@ -70,13 +70,13 @@ TEST(WholeFitTest, SmallPollsTellWhatAPollFromTheOtherCoreTakes) {
   fit_whole(check);
   for (const double poll_pkts : {1.0, 2.0, 6.0, 32.0}) {
     const double ns = 200 + 10 * poll_pkts;
-    EXPECT_NEAR(check.far.at(poll_pkts), ns, 0.05 * ns);
+    EXPECT_NEAR(check.far.ns(poll_pkts), ns, 0.05 * ns);
   }
 }
 
 // The worker waits for a poll's first lines; the others arrive meanwhile.
 TEST(WholeFitTest, LongPollsWaitForTheirFirstPacketsOnly) {
-  const FarCost far{.per_batch = 150, .per_pkt = 4, .early_per_pkt = 22};
+  const FarCost far{.per_batch_ns = 150, .per_pkt_ns = 4, .early_per_pkt_ns = 22};
   WholeCheck check;
   for (const uint32_t trigger_pkts : {0U, 32U}) {
     const double batch_ns = trigger_pkts == 0 ? 30 : 3;
@@ -85,14 +85,14 @@ TEST(WholeFitTest, LongPollsWaitForTheirFirstPacketsOnly) {
       WholePoint point = point_of(false, trigger_pkts, batch_ns, 40);
       point.is_far = true;
       point.pkts_per_loop = poll_pkts;
-      point.measured_ns_per_pkt += far.at(poll_pkts) / poll_pkts;
+      point.measured_ns_per_pkt += far.ns(poll_pkts) / poll_pkts;
       check.points.push_back(point);
     }
   }
   fit_whole(check);
-  EXPECT_NEAR(check.far.per_batch, far.per_batch, 10);
-  EXPECT_NEAR(check.far.per_pkt, far.per_pkt, 1);
-  EXPECT_NEAR(check.far.early_per_pkt, far.early_per_pkt, 3);
+  EXPECT_NEAR(check.far.per_batch_ns, far.per_batch_ns, 10);
+  EXPECT_NEAR(check.far.per_pkt_ns, far.per_pkt_ns, 1);
+  EXPECT_NEAR(check.far.early_per_pkt_ns, far.early_per_pkt_ns, 3);
 }
 
 TEST(WholeFitTest, WithoutPointsNothingIsChanged) {
@@ -102,7 +102,7 @@ TEST(WholeFitTest, WithoutPointsNothingIsChanged) {
     EXPECT_NEAR(factors.batch, 1, 1e-9);
     EXPECT_NEAR(factors.pkt, 1, 1e-9);
   }
-  EXPECT_DOUBLE_EQ(check.far.at(32), 0);
+  EXPECT_DOUBLE_EQ(check.far.ns(32), 0);
 }
 
 // Where batches cost nothing, their factor cannot be found.
@@ -163,7 +163,7 @@ TEST(WholeFitTest, ACostThatCannotBeIsTold) {
     check.points.push_back(far);
   }
   fit_whole(check);
-  EXPECT_EQ(check.far.at(8), 0);
+  EXPECT_EQ(check.far.ns(8), 0);
   ASSERT_FALSE(check.doubts.empty());
   for (const std::string& doubt : check.doubts) {
     EXPECT_NE(doubt.find("another core: -"), std::string::npos) << doubt;

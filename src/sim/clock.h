@@ -5,7 +5,6 @@
 // sees whole nanoseconds.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
 namespace batchplane::sim {
@@ -14,7 +13,10 @@ inline constexpr uint32_t kTicksPerNsLog2 = 10;
 inline constexpr uint64_t kTicksPerNs = 1ULL << kTicksPerNsLog2;
 
 [[nodiscard]] inline uint64_t to_ticks(double ns) {
-  return static_cast<uint64_t>(std::llround(ns * static_cast<double>(kTicksPerNs)));
+  // As llround, which is a call.
+  const double ticks = ns * static_cast<double>(kTicksPerNs);
+  const auto whole = static_cast<int64_t>(ticks);
+  return static_cast<uint64_t>(whole) + (ticks - static_cast<double>(whole) >= 0.5 ? 1 : 0);
 }
 
 // Owner: one simulated worker.

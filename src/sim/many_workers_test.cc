@@ -64,9 +64,9 @@ void randomize(SourceSpec& source, Rng& rng) {
   source.off_ns = 30'000;
   if (rng.below(4) == 0) source.window_pkts = 1 + rng.below(100);
   if (rng.below(3) != 0) return;
-  source.pkt_ns = 5;
-  source.look_ns = 7;
-  source.store_ns = 60;
+  source.costs.per_pkt_ns = 5;
+  source.costs.look_ns = 7;
+  source.costs.store_ns = 60;
 }
 
 // Stars, some with queues that hold the first worker back, some with several or no tasks on a

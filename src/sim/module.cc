@@ -80,7 +80,9 @@ void run_early_drop(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) no
 
 // Cost of scattering the batch: none if all packets take one gate.
 void charge_scatter(Context& ctx, Module& module, uint32_t n_pkts) {
-  if (ctx.loop.split_branch == 0 && ctx.loop.split_pkt == 0) return;
+  const uint64_t branch_ticks = to_ticks(ctx.loop.scatter_per_branch_ns);
+  const uint64_t pkt_ticks = to_ticks(ctx.loop.scatter_per_pkt_ns);
+  if (branch_ticks == 0 && pkt_ticks == 0) return;
   ++module.stamp;
   uint32_t n_branches = 0;
   for (uint32_t i = 0; i < n_pkts; ++i) {
@@ -89,7 +91,7 @@ void charge_scatter(Context& ctx, Module& module, uint32_t n_pkts) {
     seen = module.stamp;
   }
   if (n_branches > 1) {
-    ctx.clock.ticks += ctx.loop.split_branch * (n_branches - 1) + ctx.loop.split_pkt * n_pkts;
+    ctx.clock.ticks += branch_ticks * (n_branches - 1) + pkt_ticks * n_pkts;
   }
 }
 
@@ -161,7 +163,7 @@ void run_egress(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexce
   if (meter.is_nearly_full(n_pkts)) [[unlikely]]
     meter.flush(ctx.now_ns);
   charge_run(ctx, module, n_pkts);
-  ctx.clock.ticks += ctx.loop.egress_pkt * n_pkts;
+  ctx.clock.ticks += to_ticks(ctx.loop.egress_per_pkt_ns) * n_pkts;
   for (uint32_t i = 0; i < n_pkts;) {
     Packet* const pkt = pkts[i];
     const uint16_t flow = module.flow_of_state == nullptr ? module.static_flow
@@ -196,8 +198,9 @@ void run_dead_end(void* /*self*/, Context& ctx, Packet** pkts, uint32_t n_pkts) 
 void run_queue(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
   const Module& module = *static_cast<const Module*>(self);
   charge_run(ctx, module, n_pkts);
-  const uint64_t hop_ticks = module.queue->is_far(module.ring) ? ctx.loop.hop_send_pkt : 0;
-  ctx.clock.ticks += (ctx.loop.ring_pkt + hop_ticks) * n_pkts;
+  const uint64_t hop_ticks =
+      module.queue->is_far(module.ring) ? to_ticks(ctx.loop.hop.send_per_pkt_ns) : 0;
+  ctx.clock.ticks += (to_ticks(ctx.loop.ring_take_per_pkt_ns) + hop_ticks) * n_pkts;
   const uint64_t now_ns = ctx.clock.ticks >> kTicksPerNsLog2;
   exec::Batch<Packet*> batch{pkts, n_pkts, exec::kNeverNs};
   Stage* const stage = module.queue->stage();

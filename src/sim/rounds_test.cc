@@ -171,15 +171,16 @@ TEST(Rounds, CountAsASaturatedRunDoes) {
     SpecMaker maker = make_gateway(16, trigger);
     maker.source().is_saturating = true;
     maker.source().order = exec::Order::kRandom;
-    maker.spec().loop = {.poll_per_batch_ns = 26,
+    maker.spec().loop = {.clock_read_ns = 9,
+                         .empty_poll_ns = 50,
+                         .poll_per_batch_ns = 26,
                          .poll_per_pkt_ns = 2,
-                         .firing_ns = 7,
-                         .buffered_per_pkt_ns = 1.5,
                          .scatter_per_branch_ns = 2.5,
                          .scatter_per_pkt_ns = 2,
+                         .firing_ns = 7,
+                         .buffered_per_pkt_ns = 1.5,
                          .egress_per_pkt_ns = 3.5,
-                         .far = {.per_batch = 100, .per_pkt = 10, .early_per_pkt = 20},
-                         .clock_read_ns = 9};
+                         .far = {.per_batch_ns = 100, .per_pkt_ns = 10, .early_per_pkt_ns = 20}};
     const auto planned = saturated(maker.spec());
     Simulation running(maker.spec());
     for (uint32_t part = 0; part < 4; ++part) {

@@ -56,7 +56,6 @@ void Simulation::find_closed_loops() {
 }
 
 void Simulation::make_workers() {
-  const LoopSpec& loop = spec_.loop;
   const EngineSpec& engine = spec_.pipeline.engine;
   for (uint32_t w = 0; w < graph_->worker_names.size(); ++w) {
     auto worker = std::make_unique<Worker>();
@@ -64,21 +63,8 @@ void Simulation::make_workers() {
     ctx.batch_limit_pkts = engine.batch_pkts;
     ctx.pool = &pool_;
     ctx.recorder = &recorder_;
-    ctx.clock.read_ticks = to_ticks(loop.clock_read_ns);
-    ctx.loop = {.poll = to_ticks(loop.poll_per_batch_ns),
-                .poll_pkt = to_ticks(loop.poll_per_pkt_ns),
-                .far_poll = to_ticks(loop.far.per_batch),
-                .far_pkt = to_ticks(loop.far.per_pkt),
-                .far_early_pkt = to_ticks(loop.far.early_per_pkt),
-                .empty_poll = to_ticks(loop.empty_poll_ns),
-                .firing = to_ticks(loop.firing_ns),
-                .firing_pkt = to_ticks(loop.buffered_per_pkt_ns),
-                .split_branch = to_ticks(loop.scatter_per_branch_ns),
-                .split_pkt = to_ticks(loop.scatter_per_pkt_ns),
-                .ring_pkt = to_ticks(loop.ring_take_per_pkt_ns),
-                .hop_send_pkt = to_ticks(loop.hop_send_per_pkt_ns),
-                .hop_take_pkt = to_ticks(loop.hop_take_per_pkt_ns),
-                .egress_pkt = to_ticks(loop.egress_per_pkt_ns)};
+    ctx.clock.read_ticks = to_ticks(spec_.loop.clock_read_ns);
+    ctx.loop = spec_.loop;
     if (!closed_loops_.empty()) ctx.closed_loops = closed_loops_.data();
     ctx.noise_sigma = spec_.noise_sigma;
     ctx.noise = Rng(spec_.seed * 31 + w);
@@ -139,8 +125,8 @@ double Simulation::hop_per_pkt_ns(const Task& task, const Node& node) const {
   const bool takes = std::ranges::any_of(task.inputs, [&](const TaskInput& input) {
     return input.first == &node && input.queue != nullptr && input.queue->is_fed_from_afar();
   });
-  return (sends ? spec_.loop.hop_send_per_pkt_ns : 0) +
-         (takes ? spec_.loop.hop_take_per_pkt_ns : 0);
+  return (sends ? spec_.loop.hop.send_per_pkt_ns : 0) +
+         (takes ? spec_.loop.hop.take_per_pkt_ns : 0);
 }
 
 void Simulation::estimate_work() {
@@ -155,8 +141,8 @@ void Simulation::estimate_work() {
       const FarCost far = is_far ? spec_.loop.far : FarCost{};
       task->executor->set_work_estimate(
           node, {cost.cost_per_batch_ns + spec_.loop.sampled_per_batch_ns +
-                     kFarEarlyPkts * far.early_per_pkt,
-                 cost.cost_per_pkt_ns + far.per_pkt + hop_per_pkt_ns(*task, node)});
+                     kFarEarlyPkts * far.early_per_pkt_ns,
+                 cost.cost_per_pkt_ns + far.per_pkt_ns + hop_per_pkt_ns(*task, node)});
     }
   }
 }

@@ -77,7 +77,7 @@ class Simulation {
   void edit_placement(const Value& args) { placement_.edit(args); }
   void set_idle_hold(bool is_hold) { is_idle_hold_ = is_hold; }
   [[nodiscard]] bool is_idle_hold() const { return is_idle_hold_; }
-  [[nodiscard]] const LoopSpec& loop_costs() const { return spec_.loop; }
+  [[nodiscard]] const EngineCosts& loop_costs() const { return spec_.loop; }
   [[nodiscard]] Source& source(const std::string& name);
   // Packets of replayed traces that no worker has taken yet.
   [[nodiscard]] uint64_t unreplayed_pkts() const;

@@ -89,15 +89,18 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
   const uint64_t module_ticks = input.module->ticks_of(n);
   if (is_sampled && input.queue == nullptr) input.cost.add(n, module_ticks);
   ctx.clock.ticks +=
-      ctx.loop.poll + (is_far ? ctx.loop.far_poll : 0) + ctx.loop.poll_pkt * n + module_ticks;
+      to_ticks(ctx.loop.poll_per_batch_ns) + to_ticks(ctx.loop.poll_per_pkt_ns) * n + module_ticks;
   if (input.queue != nullptr && input.queue->is_fed_from_afar()) {
-    ctx.clock.ticks += ctx.loop.hop_take_pkt * n;
+    ctx.clock.ticks += to_ticks(ctx.loop.hop.take_per_pkt_ns) * n;
   }
   if (is_far) {
+    const FarCost& far = ctx.loop.far;
+    ctx.clock.ticks += to_ticks(far.per_batch_ns);
     // The ring has room when its packets have been taken in, not when the poll begins; their data
     // comes over later, as modules touch it.
     input.source->note_room(ctx.clock.ticks >> kTicksPerNsLog2);
-    ctx.clock.ticks += ctx.loop.far_pkt * n + ctx.loop.far_early_pkt * std::min(n, kFarEarlyPkts);
+    ctx.clock.ticks +=
+        to_ticks(far.per_pkt_ns) * n + to_ticks(far.early_per_pkt_ns) * std::min(n, kFarEarlyPkts);
   }
   enter(*input.first, pkts, n, ctx, is_sampled);
   return n_polled;
@@ -131,7 +134,7 @@ uint32_t Simulation::loop_once(Worker& worker) {
   const bool is_idle = ctx.clock.ticks == ticks + ctx.clock.read_ticks * worker.tasks.size() &&
                        !worker.meter->has_unbooked();
   if (polled == 0) {
-    ctx.clock.ticks += ctx.loop.empty_poll;
+    ctx.clock.ticks += to_ticks(ctx.loop.empty_poll_ns);
     ++worker.idle_polls;
   }
   ++worker.stats.loops;

@@ -121,7 +121,7 @@ void Simulation::note_idle_loop(Worker& worker) {
     if (task == worker.tasks.front()) note_loop(worker, began_ns);
   }
   worker.was_busy = false;
-  worker.ctx.clock.ticks += worker.ctx.loop.empty_poll;
+  worker.ctx.clock.ticks += to_ticks(worker.ctx.loop.empty_poll_ns);
   worker.sample.skip(worker.tasks.size());
   ++worker.stats.loops;
   ++worker.idle_polls;

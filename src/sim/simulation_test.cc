@@ -76,8 +76,8 @@ TEST(Simulation, AHopBetweenWorkersCostsBothOfThem) {
     spec.pipeline.modules[2].params["backpressure"] = Value(true);
     if (is_one_worker) spec.pipeline.modules[2].worker = "a";
     spec.sources.front().is_saturating = true;
-    spec.loop.hop_send_per_pkt_ns = send_ns;
-    spec.loop.hop_take_per_pkt_ns = take_ns;
+    spec.loop.hop.send_per_pkt_ns = send_ns;
+    spec.loop.hop.take_per_pkt_ns = take_ns;
     Simulation sim(spec);
     sim.run_until(20 * kMs);
     return static_cast<double>(sim.snapshot(false).flows.front().total.pkts);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/engine_costs.h"
 #include "base/rng.h"
 #include "base/value.h"
 #include "exec/arrivals.h"
@@ -59,11 +60,8 @@ struct SourceSpec {
   uint32_t window_pkts = 0;
   uint32_t ring_pkts = exec::kDefaultRingPkts;
   bool is_inline = false;  // packets are made when the worker polls; ring_pkts is then the batch
-  double pkt_ns = 0;       // time of the generator's core per packet
-  double burst_ns = 0;     // and per burst put into the ring
-  double look_ns = 0;      // time to the next look when nothing was due; 0 = none
-  double store_ns = 0;     // from a burst's last write until the worker can see it
-  StallSpec stalls;        // of the generator's core
+  GeneratorCosts costs;    // of the generator's core; look_ns 0: it looks all the time
+  StallSpec stalls;        // of that core
   TraceArrivals trace;     // replaces the schedules if it has packets
 };
 

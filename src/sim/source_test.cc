@@ -142,7 +142,7 @@ TEST(Source, BurstsAreOfOneFlowAndOneTime) {
 TEST(Source, ASaturatingOneFillsTheRingAsRoomComes) {
   SourceSpec spec = every_microsecond();
   spec.is_saturating = true;
-  spec.pkt_ns = 10;
+  spec.costs.per_pkt_ns = 10;
   Rig rig(spec);
   EXPECT_EQ(rig.poll(1'000), Times({0, 10, 20, 30}));
   // The generator saw the room at 1000 and takes 10 ns per packet.
@@ -153,9 +153,9 @@ SourceSpec looks_every_300_ns() {
   SourceSpec spec = every_microsecond();
   spec.rate_pps = 1e7;
   spec.ring_pkts = 64;
-  spec.pkt_ns = 10;
-  spec.burst_ns = 100;
-  spec.look_ns = 300;
+  spec.costs.per_pkt_ns = 10;
+  spec.costs.per_burst_ns = 100;
+  spec.costs.look_ns = 300;
   return spec;
 }
 

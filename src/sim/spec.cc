@@ -38,36 +38,6 @@ void read_costs(const Value& costs, Spec& spec) {
   }
 }
 
-void read_loop(const Value& loop, LoopSpec& out) {
-  const std::pair<const char*, double*> fields[] = {
-      {"poll_per_batch_ns", &out.poll_per_batch_ns},
-      {"poll_per_pkt_ns", &out.poll_per_pkt_ns},
-      {"empty_poll_ns", &out.empty_poll_ns},
-      {"firing_ns", &out.firing_ns},
-      {"buffered_per_pkt_ns", &out.buffered_per_pkt_ns},
-      {"scatter_per_branch_ns", &out.scatter_per_branch_ns},
-      {"scatter_per_pkt_ns", &out.scatter_per_pkt_ns},
-      {"ring_take_per_pkt_ns", &out.ring_take_per_pkt_ns},
-      {"egress_per_pkt_ns", &out.egress_per_pkt_ns},
-      {"hop_send_per_pkt_ns", &out.hop_send_per_pkt_ns},
-      {"hop_take_per_pkt_ns", &out.hop_take_per_pkt_ns},
-      {"far_per_batch_ns", &out.far.per_batch},
-      {"far_per_pkt_ns", &out.far.per_pkt},
-      {"far_early_per_pkt_ns", &out.far.early_per_pkt},
-      {"sampled_per_batch_ns", &out.sampled_per_batch_ns},
-      {"clock_read_ns", &out.clock_read_ns},
-  };
-  for (const auto& [name, target] : fields) {
-    *target = number(loop, name, *target, "simulation.loop", kMaxCostNs);
-  }
-  // Time has to pass in an idle loop.
-  out.empty_poll_ns = std::max(out.empty_poll_ns, 1.0);
-  if (loop.is_null()) return;
-  std::vector<std::string> known;
-  for (const auto& field : fields) known.emplace_back(field.first);
-  refuse_other_keys(loop, known, "loop cost", "simulation.loop");
-}
-
 void read_schedulers(const Value& schedulers, Spec& spec) {
   for (const ModuleSpec& module : spec.pipeline.modules) {
     if (module.kind != kSchedulerKind || !module.door_of.empty()) continue;
@@ -107,7 +77,11 @@ Spec parse_spec(const Value& value, Traces traces) {
   add_doors(spec.pipeline, kinds);
   read_schedulers(simulation["schedulers"], spec);
   read_costs(simulation["costs"], spec);
-  read_loop(simulation["loop"], spec.loop);
+  if (const Value& loop = simulation["loop"]; !loop.is_null()) {
+    read_cost_fields(loop, "simulation.loop", fields_of(spec.loop));
+  }
+  // Time has to pass in an idle loop.
+  spec.loop.empty_poll_ns = std::max(spec.loop.empty_poll_ns, 1.0);
   read_sources(simulation, std::move(traces), spec);
   spec.noise_sigma = number(simulation["noise"], "sigma", 0, "simulation.noise", 10);
   spec.seed = whole(simulation, "seed", 1, "simulation");

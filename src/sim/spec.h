@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/cost_law.h"
+#include "base/engine_costs.h"
 #include "base/error.h"
-#include "base/far_cost.h"
 #include "base/value.h"
 #include "exec/control.h"
 #include "sim/scheduler_spec.h"
@@ -21,25 +21,6 @@
 #include "spec/pipeline_spec.h"
 
 namespace batchplane::sim {
-
-// Costs of a loop outside the modules; see sim::LoopCosts.
-struct LoopSpec {
-  double poll_per_batch_ns = 0;
-  double poll_per_pkt_ns = 0;
-  double empty_poll_ns = 50;
-  double firing_ns = 0;
-  double buffered_per_pkt_ns = 0;
-  double scatter_per_branch_ns = 0;
-  double scatter_per_pkt_ns = 0;
-  double ring_take_per_pkt_ns = 0;
-  double egress_per_pkt_ns = 0;
-  double hop_send_per_pkt_ns = 0;  // extra, where a ring is between two workers
-  double hop_take_per_pkt_ns = 0;
-  FarCost far;  // ns; a poll of what a generator brings: its lines come from another core
-  double sampled_per_batch_ns =
-      0;  // that sampled runs, by which work is estimated, see more a batch
-  double clock_read_ns = 0;
-};
 
 // Route of a traffic flow: the gate at each module that chooses by flow, kDrop where the flow ends,
 // and at a scheduler its flow number.
@@ -52,7 +33,7 @@ struct Spec {
   std::map<std::string, SchedulerSpec> schedulers;  // by module of kind egress
   std::map<std::string, StageSpec> stages;          // by module with a device
   uint64_t move_ns = 0;                             // time that workers stop for a move
-  LoopSpec loop;
+  EngineCosts loop{.empty_poll_ns = 50};
   std::vector<SourceSpec> sources;
   std::vector<std::vector<FlowRoute>> routes;  // [source][flow]
   double noise_sigma = 0;

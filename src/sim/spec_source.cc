@@ -145,15 +145,7 @@ StallSpec read_stalls(const Value& simulation, const std::string& key) {
 void read_sources(const Value& simulation, Traces traces, Spec& spec) {
   const Value& routes = simulation["routes"];
   const bool drops = choice(simulation, "overflow", {"wait", "drop"}, "simulation.overflow") == 1;
-  const double pkt_ns =
-      number(simulation, "generator_per_pkt_ns", 0, "simulation.generator_per_pkt_ns", 1e6);
-  const double burst_ns =
-      number(simulation, "generator_per_burst_ns", 0, "simulation.generator_per_burst_ns", 1e6);
   const StallSpec stalls = read_stalls(simulation, "generator_stalls");
-  const double look_ns =
-      number(simulation, "generator_look_ns", 0, "simulation.generator_look_ns", 1e6);
-  const double store_ns =
-      number(simulation, "generator_store_ns", 0, "simulation.generator_store_ns", 1e6);
   const auto add = [&](SourceSpec source, std::vector<FlowRoute> flow_routes) {
     if (!simulation["traces"][source.name].is_null()) {
       source.trace = read_trace(simulation["traces"][source.name]);
@@ -169,11 +161,8 @@ void read_sources(const Value& simulation, Traces traces, Spec& spec) {
     SourceSpec source = read_source(generator.name, generator.port, Value(generator.params),
                                     routes[generator.name], flow_routes);
     source.drops_when_full = drops;
-    source.pkt_ns = pkt_ns;
-    source.burst_ns = burst_ns;
-    source.look_ns = look_ns;
+    source.costs = spec.loop.generator;
     source.stalls = stalls;
-    source.store_ns = store_ns;
     source.ring_pkts = ring_pkts_of(spec.pipeline, generator.port);
     add(std::move(source), std::move(flow_routes));
   }

@@ -50,7 +50,10 @@ void expect_refused(const Value& value, const std::string& where, const std::str
 
 TEST(Spec, WhatIsGivenIsRead) {
   Dict part = simulation();
-  part["loop"] = Dict{{"poll_per_batch_ns", 20}, {"egress_per_pkt_ns", 0.5}};
+  part["loop"] = Dict{{"poll_per_batch_ns", 20},
+                      {"egress_per_pkt_ns", 0.5},
+                      {"hop_take_per_pkt_ns", 3},
+                      {"generator_look_ns", 7}};
   part["overflow"] = "drop";
   part["noise"] = Dict{{"sigma", 0.1}};
   part["seed"] = 9;
@@ -61,7 +64,10 @@ TEST(Spec, WhatIsGivenIsRead) {
   EXPECT_EQ(spec.costs.at("work").line().cost_per_pkt_ns, 1.5);
   EXPECT_EQ(spec.loop.poll_per_batch_ns, 20);
   EXPECT_EQ(spec.loop.egress_per_pkt_ns, 0.5);
+  EXPECT_EQ(spec.loop.hop.take_per_pkt_ns, 3);
+  EXPECT_EQ(spec.loop.empty_poll_ns, 50);
   ASSERT_EQ(spec.sources.size(), 1U);
+  EXPECT_EQ(spec.sources[0].costs.look_ns, 7);
   EXPECT_EQ(spec.sources[0].arrivals, exec::ArrivalKind::kPoisson);
   EXPECT_EQ(spec.sources[0].order, exec::Order::kRandom);
   EXPECT_EQ(spec.sources[0].ring_pkts, 128U);
@@ -101,7 +107,7 @@ TEST(Spec, CostsThatMakeNoSense) {
   expect_refused(pipeline(part), "simulation.costs.wrok", "no module 'wrok'", "'work'");
   part = simulation();
   part["loop"] = Dict{{"poll_per_bach_ns", 1}};
-  expect_refused(pipeline(part), "simulation.loop", "no loop cost 'poll_per_bach_ns'",
+  expect_refused(pipeline(part), "simulation.loop", "unknown cost 'poll_per_bach_ns'",
                  "'poll_per_batch_ns'");
 }
 

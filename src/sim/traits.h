@@ -2,6 +2,7 @@
 // traits.h - the packet and clock operations that the executor needs, for the simulator.
 #pragma once
 
+#include "base/engine_costs.h"
 #include "base/rng.h"
 #include "exec/context.h"
 #include "exec/deadline_order.h"
@@ -13,29 +14,11 @@
 
 namespace batchplane::sim {
 
-// Costs of a loop outside the modules, in ticks.
-struct LoopCosts {
-  uint64_t poll = 0;           // a poll that found packets
-  uint64_t poll_pkt = 0;       // per packet of it
-  uint64_t far_poll = 0;       // extra cost of a poll from a generator
-  uint64_t far_pkt = 0;        // extra cost per packet of it
-  uint64_t far_early_pkt = 0;  // and more for each of the first kFarEarlyPkts
-  uint64_t empty_poll = 0;     // a loop that found no packets
-  uint64_t firing = 0;         // a buffer releases
-  uint64_t firing_pkt = 0;     // per packet that it held
-  uint64_t split_branch = 0;   // per branch beyond the first that a batch is scattered over
-  uint64_t split_pkt = 0;      // per packet of a scattered batch
-  uint64_t ring_pkt = 0;       // per packet put into a ring between tasks
-  uint64_t hop_send_pkt = 0;   // and more if another worker takes it
-  uint64_t hop_take_pkt = 0;   // per packet taken from another worker
-  uint64_t egress_pkt = 0;     // per packet metered at an egress
-};
-
 class Source;
 
 struct Context : exec::Context<Packet*> {
   Clock clock;
-  LoopCosts loop;
+  EngineCosts loop;
   PacketPool* pool = nullptr;
   Source* const* closed_loops = nullptr;  // by traffic flow; null if there are none
   exec::FlowMeter* meter = nullptr;
@@ -74,7 +57,8 @@ struct Traits {
   static uint16_t early_drop_reason() noexcept;
 
   static void charge_firing(Context& ctx, uint32_t n_pkts) {
-    ctx.clock.ticks += ctx.loop.firing + ctx.loop.firing_pkt * n_pkts;
+    ctx.clock.ticks +=
+        to_ticks(ctx.loop.firing_ns) + to_ticks(ctx.loop.buffered_per_pkt_ns) * n_pkts;
   }
   static void begin_chain(Context& ctx) noexcept { ctx.chain_start_ticks = ctx.clock.ticks; }
   static void on_fire(Context& ctx, exec::Cause cause) noexcept {

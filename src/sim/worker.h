@@ -60,7 +60,9 @@ struct Worker {
   Stalls stalls;
 
   // Length of a loop in which nothing happens; each task reads the clock.
-  [[nodiscard]] uint64_t idle_step_ticks() const { return ctx.loop.empty_poll + read_ticks(); }
+  [[nodiscard]] uint64_t idle_step_ticks() const {
+    return to_ticks(ctx.loop.empty_poll_ns) + read_ticks();
+  }
   [[nodiscard]] uint64_t read_ticks() const { return ctx.clock.read_ticks * tasks.size(); }
 };
 

@@ -51,7 +51,7 @@ class AgeScenario {
         route[module] = std::to_string(rng_.below(n_gates));
       }
     }
-    LoopSpec& loop = spec.loop;
+    EngineCosts& loop = spec.loop;
     for (double* ns : {&loop.poll_per_batch_ns, &loop.firing_ns, &loop.scatter_per_branch_ns})
       *ns = cost_ns(100);
     for (double* ns : {&loop.poll_per_pkt_ns, &loop.buffered_per_pkt_ns, &loop.scatter_per_pkt_ns,
@@ -145,7 +145,7 @@ class AllowanceBound {
       : graph_(graph), spec_(spec), buffers_(buffers) {}
 
   [[nodiscard]] double window_ns(const Task& task) const {
-    const LoopSpec& loop = spec_.loop;
+    const EngineCosts& loop = spec_.loop;
     const double batch_pkts = spec_.pipeline.engine.batch_pkts;
     double ns = loop.poll_per_batch_ns + loop.poll_per_pkt_ns * batch_pkts + loop.empty_poll_ns;
     for (const TaskInput& input : task.inputs) ns += run_ns(input.module->index, 1, batch_pkts);

@@ -153,10 +153,7 @@ def with_costs(change: dict[str, Any], pipeline: Mapping[str, Any]) -> dict[str,
     change = {**change, "costs": costs, "costs_origin": origin}
     # Costs of before hops were profiled have 0.
     if found.loop.get("hop_send_per_pkt_ns"):
-        change["hop_costs"] = {
-            "send_per_pkt_ns": found.loop["hop_send_per_pkt_ns"],
-            "take_per_pkt_ns": found.loop["hop_take_per_pkt_ns"],
-        }
+        change["hop_costs"] = {key: ns for key, ns in found.loop.items() if key.startswith("hop_")}
     return change
 
 

@@ -15,29 +15,31 @@ from .law import CostLaw, law_from
 VERSION = 2
 LABELS = ("measured", "prior", "given")
 MAX_NS = 1e9  # a module that takes a second per batch is a mistake
-LOOP_KEYS = (
-    "clock_read_ns",
-    "empty_poll_ns",
-    "poll_per_batch_ns",
-    "poll_per_pkt_ns",
-    "scatter_per_branch_ns",
-    "scatter_per_pkt_ns",
-    "firing_ns",
-    "buffered_per_pkt_ns",
-    "ring_take_per_batch_ns",
-    "ring_take_per_pkt_ns",
-    "egress_per_pkt_ns",
-    "hop_send_per_pkt_ns",
-    "hop_take_per_pkt_ns",
-    "far_per_batch_ns",
-    "far_per_pkt_ns",
-    "far_early_per_pkt_ns",
-    "sampled_per_batch_ns",
-    "generator_look_ns",
-    "generator_per_burst_ns",
-    "generator_per_pkt_ns",
-    "generator_store_ns",
-)
+# As src/base/engine_costs.h has them, in words.
+LOOP_COSTS = {
+    "clock_read_ns": "one clock reading",
+    "empty_poll_ns": "an empty poll",
+    "poll_per_batch_ns": "a poll with packets, without its modules",
+    "poll_per_pkt_ns": "per packet polled, including metering at egress",
+    "scatter_per_branch_ns": "per branch that a batch is split across",
+    "scatter_per_pkt_ns": "per packet split",
+    "firing_ns": "one buffer firing",
+    "buffered_per_pkt_ns": "per packet through a buffer",
+    "ring_take_per_batch_ns": "one batch taken from a queue",
+    "ring_take_per_pkt_ns": "per packet taken from a queue",
+    "egress_per_pkt_ns": "metering at egress alone, per packet",
+    "hop_send_per_pkt_ns": "extra cost per packet sent to a worker on another core",
+    "hop_take_per_pkt_ns": "extra cost per packet taken from such a worker",
+    "far_per_batch_ns": "extra cost of a poll of packets from another core",
+    "far_per_pkt_ns": "extra cost per packet from another core",
+    "far_early_per_pkt_ns": "further cost for each of the first 8 of them",
+    "sampled_per_batch_ns": "extra cost of a sampled run per module batch",
+    "generator_look_ns": "generator: one look at its schedule",
+    "generator_per_burst_ns": "generator: one burst put into the ring",
+    "generator_per_pkt_ns": "generator: per packet made",
+    "generator_store_ns": "generator: from the last word of a burst until the worker sees it",
+}
+LOOP_KEYS = tuple(LOOP_COSTS)
 # Costs that contain another one: reading the clock, or booking a packet's delay at egress.
 LOOP_PARTS = {
     "poll_per_batch_ns": "clock_read_ns",

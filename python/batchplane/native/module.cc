@@ -64,12 +64,9 @@ class PySimulation {
     controller_ = slo::make_controller(name, simulation_.model(), made);
     controller_name_ = name;
     settings_ = made;
-    slo::HopCosts hop;
     // Costs of before hops were profiled have 0.
-    if (const sim::LoopSpec& loop = simulation_.loop_costs(); loop.hop_send_per_pkt_ns > 0) {
-      hop = {loop.hop_send_per_pkt_ns, loop.hop_take_per_pkt_ns};
-    }
-    decomposer_.emplace(made, hop);
+    const HopCosts& hop = simulation_.loop_costs().hop;
+    decomposer_.emplace(made, hop.send_per_pkt_ns > 0 ? hop : slo::kUsualHop);
     simulation_.set_percentile(made.percentile);
   }
   // From now on controllers see estimates from sampled executions, as in a daemon, instead of the true

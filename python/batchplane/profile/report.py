@@ -14,6 +14,7 @@ from ..base.percentile import percentile_or_0
 from ..base.plain_table import plain_table
 from ..base.problems import BadInput, Problem
 from ..costs.doubt import judge, left_out_errors
+from ..costs.file import LOOP_COSTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,30 +23,6 @@ _GOOD_ERROR = 0.1  # relative error of the line
 _MAX_CURVES = 12  # more are indistinguishable
 _MAX_SPREAD = 8
 _SUFFIXES = (".png", ".pdf", ".svg")
-
-_LOOP_WORDS = {
-    "clock_read_ns": "one clock reading",
-    "empty_poll_ns": "an empty poll",
-    "poll_per_batch_ns": "a poll with packets, without its modules",
-    "poll_per_pkt_ns": "per packet polled, including metering at egress",
-    "scatter_per_branch_ns": "per branch that a batch is split across",
-    "scatter_per_pkt_ns": "per packet split",
-    "firing_ns": "one buffer firing",
-    "buffered_per_pkt_ns": "per packet through a buffer",
-    "ring_take_per_batch_ns": "one batch taken from a queue",
-    "ring_take_per_pkt_ns": "per packet taken from a queue",
-    "egress_per_pkt_ns": "metering at egress alone, per packet",
-    "hop_send_per_pkt_ns": "extra cost per packet sent to a worker on another core",
-    "hop_take_per_pkt_ns": "extra cost per packet taken from such a worker",
-    "far_per_batch_ns": "extra cost of a poll of packets from another core",
-    "far_per_pkt_ns": "extra cost per packet from another core",
-    "far_early_per_pkt_ns": "further cost for each of the first 8 of them",
-    "sampled_per_batch_ns": "extra cost of a sampled run per module batch",
-    "generator_look_ns": "generator: one look at its schedule",
-    "generator_per_burst_ns": "generator: one burst put into the ring",
-    "generator_per_pkt_ns": "generator: per packet made",
-    "generator_store_ns": "generator: from the last word of a burst until the worker sees it",
-}
 
 
 def render_profile(document: Mapping[str, Any], out: Console) -> None:
@@ -90,7 +67,7 @@ def render_profile(document: Mapping[str, Any], out: Console) -> None:
     if document.get("loop"):
         out.print(Text("\nengine costs", "bold"))
         loop = plain_table("<", "ns")
-        for key, words in _LOOP_WORDS.items():
+        for key, words in LOOP_COSTS.items():
             loop.add_row(words, f"{document['loop'][key]:.1f}")
         out.print(loop)
     if document.get("check"):

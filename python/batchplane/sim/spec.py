@@ -16,11 +16,9 @@ from ..costs.file import LOOP_KEYS as COSTS_LOOP_KEYS
 from ..costs.file import LOOP_PARTS
 from ..lang.canonical import Document
 
-_GENERATOR = tuple(key for key in COSTS_LOOP_KEYS if key.startswith("generator_"))
 # The same names as in a costs file's loop; taking a batch from a ring is free here.
-LOOP_KEYS = tuple(
-    key for key in COSTS_LOOP_KEYS if key not in (*_GENERATOR, "ring_take_per_batch_ns")
-)
+LOOP_KEYS = tuple(key for key in COSTS_LOOP_KEYS if key != "ring_take_per_batch_ns")
+_GENERATOR_PKT = "generator_per_pkt_ns"
 _DEFAULT_PKT_NS = 25.0
 OVERFLOWS = ("wait", "drop")
 _STALLS = (
@@ -35,17 +33,8 @@ _MAX_NS = 1e9
 class Machine:
     """The simulated machine: the costs of its loop, and its disturbances."""
 
-    loop: dict[str, float] = field(default_factory=dict)  # LOOP_KEYS; missing: 0, empty poll 50
-    # The generator's least time per packet; None: as profiled, else 25.
-    generator_per_pkt_ns: float | None = None
-    # How often the generator checks its schedule; packets due by then enter the ring together.
-    # None: as profiled, else 0: every packet enters when it is due.
-    generator_look_ns: float | None = None
-    # The time for a burst, in addition to its packets; None: as profiled, else 0.
-    generator_per_burst_ns: float | None = None
-    # From then until the worker sees the packets, if they come in bursts; None: as profiled, else
-    # 0.
-    generator_store_ns: float | None = None
+    # By LOOP_KEYS; missing: as profiled, else 0, but 50 an empty poll, 25 a generator's packet.
+    loop: dict[str, float] = field(default_factory=dict)
     overflow: str = "wait"  # ring full: the generator waits, or the packet is lost
     noise_sigma: float = 0.0  # of a random factor on every execution's cost
     stall_rate_per_s: float = 0.0
@@ -57,13 +46,7 @@ class Machine:
     def spec(self) -> dict[str, Any]:
         """The machine in the form of the extension."""
         return {
-            "loop": dict(self.loop),
-            "generator_per_pkt_ns": _DEFAULT_PKT_NS
-            if self.generator_per_pkt_ns is None
-            else self.generator_per_pkt_ns,
-            "generator_per_burst_ns": self.generator_per_burst_ns or 0.0,
-            "generator_look_ns": self.generator_look_ns or 0.0,
-            "generator_store_ns": self.generator_store_ns or 0.0,
+            "loop": {_GENERATOR_PKT: _DEFAULT_PKT_NS, **self.loop},
             "overflow": self.overflow,
             "noise": {"sigma": self.noise_sigma},
             "stalls": {
@@ -82,6 +65,8 @@ def loop_of_profile(loop: Mapping[str, float]) -> dict[str, float]:
     """The engine's own costs of a costs file, without those that the simulator charges itself and
     that were measured as part of others: no file has a part that costs more than its whole."""
     mine = {key: loop[key] for key in LOOP_KEYS if key in loop}
+    if mine.get(_GENERATOR_PKT) == 0:
+        del mine[_GENERATOR_PKT]  # it was not measured
     for whole, part in LOOP_PARTS.items():
         if whole in mine and part in mine:
             mine[whole] -= mine[part]
@@ -90,10 +75,7 @@ def loop_of_profile(loop: Mapping[str, float]) -> dict[str, float]:
 
 def with_profiled_loop(machine: Machine, loop: Mapping[str, float]) -> Machine:
     """The machine, completed by a costs file's `loop`."""
-    generator: dict[str, Any] = {
-        key: loop[key] for key in _GENERATOR if loop.get(key) and getattr(machine, key) is None
-    }
-    return replace(machine, loop={**loop_of_profile(loop), **machine.loop}, **generator)
+    return replace(machine, loop={**loop_of_profile(loop), **machine.loop})
 
 
 def load_machine(path: Path) -> Machine:
@@ -135,9 +117,7 @@ def checked_machine(machine: Machine, where: str = "") -> Machine:
                 Problem(f"{value!r} is not a time in ns", where, f"loop.{key}", "0 to 1e9")
             )
     plain = {entry.name: getattr(machine, entry.name) for entry in fields(Machine)}
-    for key in (*_GENERATOR, "noise_sigma", "move_ns", *(rate for rate, _ in _STALLS)):
-        if key in _GENERATOR and plain[key] is None:
-            continue
+    for key in ("noise_sigma", "move_ns", *(rate for rate, _ in _STALLS)):
         if not _is_time(plain[key]):
             problems.append(Problem(f"{plain[key]!r} is not 0 or more", where, key, "0 to 1e9"))
     if machine.overflow not in OVERFLOWS:

@@ -203,7 +203,7 @@ void ControlLoop::choose(ControlChoice choice) {
   decomposer_.reset();
   if (choice_.name == kNoController) return;
   make_controller();
-  decomposer_.emplace(settings_, choice_.hop.value_or(slo::HopCosts{}));
+  decomposer_.emplace(settings_, choice_.hop.value_or(slo::kUsualHop));
   if (estimator_ == nullptr || has_costs) make_estimator();
   begin();
 }

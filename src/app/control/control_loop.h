@@ -30,7 +30,7 @@ struct ControlChoice {
   uint64_t period_ns = 10'000'000;
   Value settings;                        // as given; null = defaults
   std::map<std::string, CostLaw> costs;  // profiled, by module; may be empty
-  std::optional<slo::HopCosts> hop;      // of the same profile
+  std::optional<HopCosts> hop;           // of the same profile
   std::string costs_file;                // the file from which the user took them; empty: not given
   std::string costs_origin;              // in words
   std::string label;                     // remote: the user's name for the deciding program

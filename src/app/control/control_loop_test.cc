@@ -83,7 +83,7 @@ TEST(ControlLoop, PacketsFromAQueueCameInOnce) {
 TEST(ControlLoop, CostsOfHopsBelongToTheirProfile) {
   Rig rig(50'000);
   ControlChoice measured = choice_of("optimal");
-  measured.hop = slo::HopCosts{.send_per_pkt_ns = 7, .take_per_pkt_ns = 8};
+  measured.hop = HopCosts{.send_per_pkt_ns = 7, .take_per_pkt_ns = 8};
   rig.control.choose(measured);
   ControlChoice again;
   again.name = "max";

@@ -403,8 +403,8 @@ TEST_F(RequestsTest, CostsOfHopsAreTwoTimes) {
   const auto with = [](const std::string& hop) {
     return R"({"what":"controller","name":"max","hop_costs":)" + hop + "}";
   };
-  result("set", with(R"({"send_per_pkt_ns":12,"take_per_pkt_ns":0})"));
-  EXPECT_NE(refusal("set", with(R"({"send_per_pkt_ns":-1})")).find("expected a cost in ns"),
+  result("set", with(R"({"hop_send_per_pkt_ns":12,"hop_take_per_pkt_ns":0})"));
+  EXPECT_NE(refusal("set", with(R"({"hop_send_per_pkt_ns":-1})")).find("expected a cost in ns"),
             std::string::npos);
   EXPECT_NE(refusal("set", with(R"({"send":1})")).find("unknown cost"), std::string::npos);
   EXPECT_NE(refusal("set", with("[1]")).find("hop_costs"), std::string::npos);

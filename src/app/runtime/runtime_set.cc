@@ -61,21 +61,6 @@ std::map<std::string, CostLaw> read_costs(const Value& costs) {
   return laws;
 }
 
-slo::HopCosts read_hop_costs(const Value& costs) {
-  slo::HopCosts hop;
-  for (const auto& [name, given] : costs.as_dict()) {
-    const std::string where = "hop_costs." + name;
-    const bool is_send = name == "send_per_pkt_ns";
-    if (!is_send && name != "take_per_pkt_ns") {
-      throw ConfigError("unknown cost", where, "send_per_pkt_ns or take_per_pkt_ns");
-    }
-    const double ns = given.is_number() ? given.as_double() : -1;
-    if (!(ns >= 0 && ns <= 1e9)) throw ConfigError("expected a cost in ns", where, "0 to 1e9");
-    (is_send ? hop.send_per_pkt_ns : hop.take_per_pkt_ns) = ns;
-  }
-  return hop;
-}
-
 ControlChoice read_choice(FieldReader& fields) {
   ControlChoice choice;
   choice.name = fields.required_string("name");
@@ -88,7 +73,10 @@ ControlChoice read_choice(FieldReader& fields) {
                                           limits::kPeriodNs.least, limits::kAgeLimitNs.most);
   if (choice.name == kRemoteController && choice.label.empty()) choice.label = choice.name;
   if (const Value& costs = fields.any("costs"); costs.is_dict()) choice.costs = read_costs(costs);
-  if (fields.dict("hop_costs") != nullptr) choice.hop = read_hop_costs(fields.any("hop_costs"));
+  if (fields.dict("hop_costs") != nullptr) {
+    HopCosts& hop = choice.hop.emplace(slo::kUsualHop);
+    read_cost_fields(fields.any("hop_costs"), "hop_costs", fields_of(hop));
+  }
   return choice;
 }
 

@@ -12,6 +12,7 @@
 #include "app/wire/json_value.h"
 #include "base/clock.h"
 #include "base/cost_law_value.h"
+#include "base/engine_costs.h"
 #include "base/nearest_word.h"
 #include "base/pin_thread.h"
 #include "core/engine/thread.h"
@@ -38,7 +39,8 @@ std::vector<std::string> group_from(const Value& value, const PipelineSpec& spec
 
 struct Measured {
   std::vector<profile::ModuleProfile> modules;
-  std::optional<profile::LoopCosts> loop;
+  std::optional<EngineCosts> loop;
+  profile::Doubts doubts;  // of the loop
   std::optional<profile::WholeCheck> check;
 };
 
@@ -50,28 +52,10 @@ Value strings(const std::vector<std::string>& all) {
   return list;
 }
 
-Value loop_value(const profile::LoopCosts& costs) {
-  return Dict{{"clock_read_ns", costs.clock_read},
-              {"empty_poll_ns", costs.empty_poll},
-              {"poll_per_batch_ns", costs.poll_per_batch},
-              {"poll_per_pkt_ns", costs.poll_per_pkt},
-              {"scatter_per_branch_ns", costs.scatter_per_branch},
-              {"scatter_per_pkt_ns", costs.scatter_per_pkt},
-              {"firing_ns", costs.firing},
-              {"buffered_per_pkt_ns", costs.buffered_per_pkt},
-              {"ring_take_per_batch_ns", costs.ring_take_per_batch},
-              {"ring_take_per_pkt_ns", costs.ring_take_per_pkt},
-              {"egress_per_pkt_ns", costs.egress_per_pkt},
-              {"hop_send_per_pkt_ns", costs.hop.send},
-              {"hop_take_per_pkt_ns", costs.hop.take},
-              {"far_per_batch_ns", costs.far.per_batch},
-              {"far_per_pkt_ns", costs.far.per_pkt},
-              {"far_early_per_pkt_ns", costs.far.early_per_pkt},
-              {"sampled_per_batch_ns", costs.sampled_per_batch},
-              {"generator_look_ns", costs.generator_look},
-              {"generator_per_burst_ns", costs.generator_per_burst},
-              {"generator_per_pkt_ns", costs.generator_per_pkt},
-              {"generator_store_ns", costs.generator_store}};
+Value loop_value(EngineCosts costs) {
+  Dict loop;
+  for (const auto& [key, ns] : fields_of(costs)) loop[key] = *ns;
+  return loop;
 }
 
 std::string now_text() {
@@ -106,8 +90,7 @@ Value doubts_value(const Measured& measured) {
   for (const profile::ModuleProfile& p : measured.modules) {
     for (const std::string& doubt : p.doubts) doubts.emplace_back(doubt);
   }
-  if (!measured.loop) return doubts;
-  for (const std::string& doubt : measured.loop->doubts) doubts.emplace_back(doubt);
+  for (const std::string& doubt : measured.doubts) doubts.emplace_back(doubt);
   return doubts;
 }
 
@@ -138,7 +121,7 @@ void apply_factors(const profile::Factors& factors, profile::ModuleProfile& p) {
 
 // Scales costs to those measured together with the other modules.
 void apply_check(const profile::WholeCheck& check, const PipelineSpec& spec,
-                 std::vector<profile::ModuleProfile>& modules, profile::LoopCosts& loop) {
+                 std::vector<profile::ModuleProfile>& modules, EngineCosts& loop) {
   const std::set<std::string> names = profile::behind_splitters(spec);
   const profile::Factors& before = check.factors[profile::kBefore];
   const profile::Factors& behind = names.empty() ? before : check.factors[profile::kBehind];
@@ -146,22 +129,18 @@ void apply_check(const profile::WholeCheck& check, const PipelineSpec& spec,
     const bool is_behind = !p.members.empty() && names.contains(p.members.front());
     apply_factors(is_behind ? behind : before, p);
   }
-  for (double* ns : {&loop.poll_per_batch, &loop.scatter_per_branch, &loop.ring_take_per_batch}) {
+  for (double* ns :
+       {&loop.poll_per_batch_ns, &loop.scatter_per_branch_ns, &loop.ring_take_per_batch_ns}) {
     *ns *= before.batch;
   }
-  const double booking_ns = loop.egress_per_pkt;
-  loop.poll_per_pkt = before.pkt * (loop.poll_per_pkt - booking_ns) + behind.pkt * booking_ns;
-  for (double* ns : {&loop.scatter_per_pkt, &loop.ring_take_per_pkt}) *ns *= before.pkt;
-  loop.firing *= behind.batch;
-  for (double* ns : {&loop.buffered_per_pkt, &loop.egress_per_pkt}) *ns *= behind.pkt;
+  const double booking_ns = loop.egress_per_pkt_ns;
+  loop.poll_per_pkt_ns = before.pkt * (loop.poll_per_pkt_ns - booking_ns) + behind.pkt * booking_ns;
+  for (double* ns : {&loop.scatter_per_pkt_ns, &loop.ring_take_per_pkt_ns}) *ns *= before.pkt;
+  loop.firing_ns *= behind.batch;
+  for (double* ns : {&loop.buffered_per_pkt_ns, &loop.egress_per_pkt_ns}) *ns *= behind.pkt;
   loop.far = check.far;
-  loop.sampled_per_batch = check.sampled_per_batch_ns;
-  loop.generator_look = check.generator.look;
-  loop.generator_per_burst = check.generator.per_burst;
-  loop.generator_per_pkt = check.generator.per_pkt;
-  loop.generator_store = check.generator.store;
-  loop.doubts.insert(loop.doubts.end(), check.doubts.begin(), check.doubts.end());
-  raise_to_parts(loop);
+  loop.sampled_per_batch_ns = check.sampled_per_batch_ns;
+  loop.generator = check.generator;
 }
 
 // Measures modules, engine and whole pipeline in turn, so that a slow phase of the machine affects all alike.
@@ -187,9 +166,13 @@ Measured measure(Graph& graph, PacketPool& pool, PacketPool& far_pool,
   }
   Measured measured{.modules = meter.results()};
   if (loop == nullptr) return measured;
-  measured.loop = loop->result();
+  measured.loop = loop->result(measured.doubts);
   measured.check = whole.result(measured.modules, *measured.loop);
-  if (measured.check) apply_check(*measured.check, graph.spec, measured.modules, *measured.loop);
+  if (!measured.check) return measured;
+  apply_check(*measured.check, graph.spec, measured.modules, *measured.loop);
+  const profile::Doubts& more = measured.check->doubts;
+  measured.doubts.insert(measured.doubts.end(), more.begin(), more.end());
+  profile::raise_to_parts(*measured.loop, measured.doubts);
   return measured;
 }
 

@@ -10,21 +10,18 @@
 #include <string>
 #include <vector>
 
+#include "base/engine_costs.h"
 #include "slo/model/controller.h"
 
 namespace batchplane::slo {
 
-// What a packet costs the sending and the receiving worker when it is handed over, besides the queue
-// itself: its cache lines change cores. As profiled for the built-in costs, until costs are given.
-struct HopCosts {
-  double send_per_pkt_ns = 19;
-  double take_per_pkt_ns = 20;
-};
+// As profiled for the built-in costs, until costs are given.
+inline constexpr HopCosts kUsualHop{.send_per_pkt_ns = 19, .take_per_pkt_ns = 20};
 
 // Runs beside a controller of buffers, over all models that its moves lead to. Reads no clock.
 class Decomposer {
  public:
-  explicit Decomposer(const Settings& settings, const HopCosts& hop = {})
+  explicit Decomposer(const Settings& settings, const HopCosts& hop = kUsualHop)
       : settings_(settings), hop_(hop) {}
 
   // Called after each period; `snapshot` is of `model`. Returns moves at most every master_periods.

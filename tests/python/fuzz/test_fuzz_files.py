@@ -48,8 +48,7 @@ events:
     value: {at: "${160 + 10 * i}us", set: "load.rate=${1 + i}M"}
 """
 MACHINE = {
-    "loop": {"poll_per_batch_ns": 40, "firing_ns": 12.5},
-    "generator_per_pkt_ns": 20,
+    "loop": {"poll_per_batch_ns": 40, "firing_ns": 12.5, "generator_per_pkt_ns": 20},
     "overflow": "drop",
     "noise_sigma": 0.1,
     "stall_rate_per_s": 25,

@@ -98,7 +98,7 @@ def test_costs_come_from_the_file_or_are_built_in(
     assert given["costs"] == {"ttl": {"cost_per_batch_ns": 7.0, "cost_per_pkt_ns": 2.0}}
     built_in = with_costs({"what": "controller", "name": "max"}, PIPELINE)
     assert built_in["costs_origin"] == "built-in"
-    assert 1 < built_in["hop_costs"]["send_per_pkt_ns"] < 100
+    assert 1 < built_in["hop_costs"]["hop_send_per_pkt_ns"] < 100
     assert given["hop_costs"] == built_in["hop_costs"], "a file without the engine's own costs"
     assert built_in["costs"]["ttl"]["cost_per_pkt_ns"] > 0
     unknown = {"name": "x", "modules": {"y": {"kind": "no_such_kind", "params": {}}}}
