@@ -84,6 +84,8 @@ void Optimal::set_bounds() {
 // limits.
 void Optimal::reserve(const Evaluation& at) {
   set_bounds();
+  // Below saturation arrivals are irregular, and limits are worth the batches that they cut.
+  if (joint_.offered_pkts_per_ns > 0) return;
   reserve_for_ages(view_, at, bounds_ns_, is_unbounded_, chosen_);
 }
 
@@ -315,7 +317,7 @@ void Optimal::solve() {
   const double mine_late = lateness();
   const double least_pps =
       kWorthAnother * found_.rate_pkts_per_ns * (1 - rings_.waste(mine_credit));
-  const bool was_met = mine_late <= kAlmost;
+  const bool was_met = mine_late <= kAlmost || is_fine_as_it_is();
   if (was_met && best_rate() * (1 - rings_.waste(other)) <= least_pps) return;
   JointSolution mine = std::move(found_);
   std::vector<uint32_t> mine_chosen = chosen_;
