@@ -41,7 +41,7 @@ Load::Load(const Model& model)
       is_fed_(model.tasks.size()),
       outside_(modules_outside(model)),
       heaviest_(model.tasks.size()),
-      is_busy_(model.tasks.size()),
+      idle_(model.tasks.size()),
       work_(model.tasks.size()),
       is_held_up_(model.tasks.size()),
       visits_(model.tasks.size()),
@@ -140,6 +140,12 @@ void Load::follow_work(const exec::TaskPeriod& task, uint32_t t) {
   sums.own_ns = kWorkKept * sums.own_ns + work_ns + idle_ns;
 }
 
+// At saturation the busiest worker is only idle while it waits for others: its ring is as full as they can
+// keep it.
+bool Load::sets_pace(uint32_t t) const {
+  return idle_[t] < (is_saturated_ ? least_idle_ : 0) + kBusyIdle;
+}
+
 bool Load::update(const Snapshot& snapshot, const ProgramView& view) {
   const auto entered = static_cast<double>(exec::entered_pkts(model_, snapshot));
   if (entered <= 0 || snapshot.period_ns == 0) return false;
@@ -156,20 +162,18 @@ bool Load::update(const Snapshot& snapshot, const ProgramView& view) {
   rate_pkts_per_ns_ = entered / period_ns;
   // A worker that takes all packets there are may be always busy and still carry more at a time.
   bool is_full = false;
-  bool is_busy = false;
   least_idle_ = 1;
   for (uint32_t t = 0; t < model_.tasks.size(); ++t) {
     const exec::TaskPeriod& task = snapshot.tasks[t];
     visits_[t] = static_cast<double>(task.in_pkts) / entered;
-    const auto idle = static_cast<double>(task.idle_ns);
-    const double all = idle + static_cast<double>(task.busy_ns);
-    is_busy_[t] = all > 0 && idle < kBusyIdle * all;
+    const auto idle_ns = static_cast<double>(task.idle_ns);
+    const double all_ns = idle_ns + static_cast<double>(task.busy_ns);
+    idle_[t] = all_ns > 0 ? idle_ns / all_ns : 1;
     follow_work(task, t);
     is_full |= is_fed_[t] && view.is_input_full(snapshot, t);
-    is_busy |= is_busy_[t];
-    if (all > 0) least_idle_ = std::min(least_idle_, idle / all);
+    least_idle_ = std::min(least_idle_, idle_[t]);
   }
-  is_saturated_ = window_pkts_ != 0 || is_full || (is_waiting && is_busy);
+  is_saturated_ = window_pkts_ != 0 || is_full || (is_waiting && least_idle_ < kBusyIdle);
   // An input that never has room may be offered just the packets that are taken; one that had room
   // before may now be offered more.
   full_periods_ = is_full && !is_waiting ? full_periods_ + 1 : 0;

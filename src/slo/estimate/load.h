@@ -33,8 +33,9 @@ class Load {
   [[nodiscard]] uint32_t window_pkts() const { return window_pkts_; }
   // By task: packets it polls per packet that enters the pipeline.
   [[nodiscard]] const std::vector<double>& visits() const { return visits_; }
-  // By task: whether its worker was never idle; and packets that a poll left in the ring.
-  [[nodiscard]] bool is_always_busy(uint32_t task) const { return is_busy_[task]; }
+  // By task: whether its worker was never idle or, at saturation, as busy as any; and packets that a poll
+  // left in the ring.
+  [[nodiscard]] bool sets_pace(uint32_t task) const;
   [[nodiscard]] double left_pkts(uint32_t task) const { return left_pkts_[task]; }
   // By task: packets that a poll may take.
   [[nodiscard]] uint32_t poll_limit_pkts(uint32_t task) const { return poll_limits_pkts_[task]; }
@@ -69,7 +70,7 @@ class Load {
   std::vector<bool> is_fed_;                    // by task: gets packets from outside the pipeline
   std::vector<std::vector<uint32_t>> outside_;  // by task: inputs and modules outside all segments
   std::vector<Heaviest> heaviest_;              // of these
-  std::vector<bool> is_busy_;
+  std::vector<double> idle_;                    // by task, share of its worker's time
   // Sums over periods, older ones with less weight.
   struct Work {
     double work_ns = 0;

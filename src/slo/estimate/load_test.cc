@@ -78,6 +78,22 @@ TEST(Load, SmallPollsLeaveMoreInRings) {
   }
 }
 
+// At saturation a worker may wait for others now and then: still, more credit is more that waits before it.
+TEST(Load, TheBusiestWorkersRingIsFullAtSaturation) {
+  for (const bool is_saturated : {true, false}) {
+    Rig rig(is_saturated ? 0 : 0.002);
+    rig.plant.model.inputs.push_back({.module = 2, .task = 0, .is_queue = true, .size_pkts = 256});
+    Snapshot snapshot = rig.step();
+    snapshot.tasks[0].idle_ns = snapshot.tasks[0].busy_ns / 10;
+    ASSERT_TRUE(rig.load.update(snapshot, rig.view));
+    ASSERT_EQ(rig.load.is_saturated(), is_saturated);
+    Rings rings(rig.plant.model);
+    rings.update(rig.load, rig.view.program());
+    rings.set_credit(2);
+    EXPECT_DOUBLE_EQ(rings.left_pkts(0), is_saturated ? 32 : 0);
+  }
+}
+
 // Full runs share what a run costs once, 60 and 400 ns here. The 18 ns that each packet costs where there are
 // no buffers stay, though no full run has been seen.
 TEST(Load, FullRunsSpareWhatRunsCostOnce) {

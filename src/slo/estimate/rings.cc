@@ -33,7 +33,7 @@ Rings::Rings(const Model& model)
 void Rings::update(const Load& load, const Program& program) {
   if (!has_rings_) return;
   for (uint32_t t = 0; t < is_full_.size(); ++t) {
-    is_full_[t] = load.is_always_busy(t);
+    is_full_[t] = load.sets_pace(t);
     poll_limits_pkts_[t] = load.poll_limit_pkts(t);
   }
   for (const ProgramFlow& flow : program.flows) {

@@ -80,8 +80,6 @@ void reserve_for_ages(ProgramView& view, const Evaluation& at, const std::vector
     for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
       const uint32_t t = program.flow_tasks[i];
       turnaround_ns += at.turnaround_ns[t];
-      // Below saturation arrivals are irregular, and limits are worth the batches that they cut.
-      if (!program.tasks[t].is_saturated) continue;
       max_ns = std::max(max_ns, runs[t].allowance_ns - at.turnaround_ns[t]);
     }
     const double limited_ns = turnaround_ns + max_ns + flow.budget_ns - bound_ns[f];

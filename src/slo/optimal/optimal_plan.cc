@@ -84,6 +84,8 @@ void Optimal::set_bounds() {
 // limits.
 void Optimal::reserve(const Evaluation& at) {
   set_bounds();
+  // Below saturation arrivals are irregular, and limits are worth the batches that they cut.
+  if (joint_.offered_pkts_per_ns > 0) return;
   reserve_for_ages(view_, at, bounds_ns_, is_unbounded_, chosen_);
 }
 
@@ -176,21 +178,28 @@ void Optimal::restore(JointSolution found, std::vector<uint32_t> chosen) {
 }
 
 // The first buffers alone, full where that pays: nothing else that they could do costs less. So this settles
-// it if the plan costs no more, or if they are in time. Only at saturation, where the cost does not depend on
-// the rate. False if the first buffers have to be planned.
+// it if the plan costs no more or, at saturation, if they are in time. False if the first buffers have to be
+// planned.
 bool Optimal::is_settled_by_full_outer() {
-  if (joint_.offered_pkts_per_ns > 0) return false;
+  const bool is_known = joint_.offered_pkts_per_ns > 0;
+  if (is_known) {
+    // Where some triggers do not carry the load, plans are compared at different rates.
+    evaluate_at(std::vector<double>(chosen_.size(), 0), trial_);
+    view_.predict_arrivals(chosen_);
+    if (!carries(trial_)) return false;
+  }
   const auto cheapest = view_.cheapest_outer();
   if (!cheapest || std::ranges::all_of(*cheapest, [](double pkts) { return pkts == 0; })) {
     return false;
   }
   evaluate(view_.program(), *cheapest, trial_);
-  const double outer_ns = bottleneck_ns(joint_, trial_);
   const bool is_kept = std::ranges::count(found_.solution.is_infeasible, true) == 0;
-  if (is_kept && outer_ns >= cost_of(at_)) {
+  const bool is_settled = is_kept && cost_of(trial_) >= cost_of(at_);
+  if (is_settled || is_known) {
     view_.predict_arrivals(chosen_);
-    return true;
+    return is_settled;
   }
+  const double outer_ns = bottleneck_ns(joint_, trial_);
   JointSolution mine = found_;
   std::vector<uint32_t> mine_chosen = chosen_;
   found_.rate_pkts_per_ns = 1 / std::max(1e-9, outer_ns);
@@ -315,7 +324,7 @@ void Optimal::solve() {
   const double mine_late = lateness();
   const double least_pps =
       kWorthAnother * found_.rate_pkts_per_ns * (1 - rings_.waste(mine_credit));
-  const bool was_met = mine_late <= kAlmost;
+  const bool was_met = mine_late <= kAlmost || is_fine_as_it_is();
   if (was_met && best_rate() * (1 - rings_.waste(other)) <= least_pps) return;
   JointSolution mine = std::move(found_);
   std::vector<uint32_t> mine_chosen = chosen_;

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`optimal` on pipelines of several tasks, beside fixed triggers and a ring credit that keep the SLO."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from built import needs_extension
+from random_tasks import random_tasks, run_controlled, run_fixed, slo_of
+
+pytestmark = needs_extension
+
+MIN_RATIO = 0.97
+MAX_VIOLATED = 0.05
+
+
+# The seed, the best triggers that were found for it, by task, and their ring credit. A ring does not
+# only fill where its worker is never idle (29), age limits that leave no time for triggers release
+# everything (28), and an SLO that is kept is no reason for another credit (25).
+@pytest.mark.parametrize(
+    ("seed", "triggers_pkts", "credit_pkts"),
+    [(29, (0, 20), 64), (28, (0, 20), 64), (25, (0, 0, 0, 0), 64)],
+)
+def test_several_tasks_carry_what_fixed_triggers_do(
+    seed: int, triggers_pkts: tuple[int, ...], credit_pkts: int
+) -> None:
+    spec = random_tasks(seed)
+    slo_ns = slo_of(spec, random.Random(seed + 1000).uniform(0.5, 1.0))
+    fixed = run_fixed(spec, dict(enumerate(triggers_pkts)), credit_pkts)
+    assert max(fixed.delays_ns) <= slo_ns
+    run = run_controlled(spec, "optimal", slo_ns)
+    assert run.rate_pps >= MIN_RATIO * fixed.rate_pps
+    assert run.violated <= MAX_VIOLATED
