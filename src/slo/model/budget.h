@@ -53,6 +53,7 @@ struct ProgramModule {
   // same trigger. kNoModule, or itself: there is none.
   uint32_t alike = kNoModule;
   const Stair* stair = nullptr;  // null: the costs are linear
+  double aged_share = 0;         // share of its releases caused by age limits
 
   // Saving per packet, on top of what the line says, when batches change from one size to the
   // other.
@@ -78,7 +79,6 @@ struct ProgramTask {
   double runs_waited = 2;     // K: runs between arrival and the end of one's own
   double spread_scale = 1;    // measured over modelled spread of run times
   double bare_scale = 1;      // the same, of runs that hold nothing
-  double aged_share = 1;      // share of releases caused by age limits
 };
 
 struct ProgramFlow {

@@ -11,7 +11,8 @@ constexpr double kClockNs = 1000;
 // A limit of 0 would select the engine's own limit.
 constexpr double kMinLimitNs = 1;
 constexpr double kFillSigmas = 2;  // of the filling of regular batches
-constexpr double kMinAged = 0.1;   // least share of releases by age that is assumed
+// Share of releases by age: at least as many are assumed, and more count as often.
+constexpr double kFewAged = 0.1;
 
 // What runs of a task take with these triggers. The triggers in force do not count: the way to new
 // triggers may lead through longer runs, and limits based on those would never let batches grow.
@@ -26,12 +27,12 @@ struct RunTime {
 };
 
 double run_allowance_ns(const ProgramView& view, const Evaluation& at, uint32_t task,
-                        const std::vector<uint32_t>& triggers_pkts, bool is_saturated,
+                        const std::vector<uint32_t>& triggers_pkts, bool is_seldom,
                         const RunTime& run) {
   const Program& program = view.program();
-  // At saturation few batches leave by age, and only one packet of each is late. The target allows
-  // a share of late packets, so for usual targets a mean run is enough.
-  const double sigmas = is_saturated ? view.age_sigmas() : kSigmasAt99;
+  // Where few batches leave by age, only one packet of each is late. The target allows a share of
+  // late packets, so for usual targets a mean run is enough.
+  const double sigmas = is_seldom ? view.age_sigmas() : kSigmasAt99;
   const double run_ns = run.long_ns(sigmas);
   double together_ns = 0;
   double heaviest_ns = 0;
@@ -41,7 +42,7 @@ double run_allowance_ns(const ProgramView& view, const Evaluation& at, uint32_t 
     const double rate = rate_of(program, module, at.task_pkt_ns[task]);
     // A buffer empties once per q arriving packets, so it expires at most that often, and only
     // where age limits come before triggers.
-    const double often = std::max(kMinAged, program.tasks[task].aged_share);
+    const double often = std::max(kFewAged, module.aged_share);
     const double in_run = often * std::min(1.0, run_ns * rate / triggers_pkts[v]);
     together_ns += in_run * at.service_ns[v];
     heaviest_ns = std::max(heaviest_ns, (1 - in_run) * at.service_ns[v]);
@@ -51,16 +52,25 @@ double run_allowance_ns(const ProgramView& view, const Evaluation& at, uint32_t 
 
 // By task.
 std::vector<RunTime> run_times(const ProgramView& view, const Evaluation& at,
-                               const std::vector<uint32_t>& triggers_pkts, bool is_saturated) {
+                               const std::vector<uint32_t>& triggers_pkts, bool is_seldom) {
   const Program& program = view.program();
   std::vector<RunTime> runs(program.tasks.size());
   for (uint32_t t = 0; t < runs.size(); ++t) {
     const ProgramTask& law = program.tasks[t];
     runs[t].mean_ns = law.run_pkts * at.task_pkt_ns[t] + law.beside_run_ns;
     runs[t].spread_ns = run_spread_ns(program, at, t);
-    runs[t].allowance_ns = run_allowance_ns(view, at, t, triggers_pkts, is_saturated, runs[t]);
+    runs[t].allowance_ns = run_allowance_ns(view, at, t, triggers_pkts, is_seldom, runs[t]);
   }
   return runs;
+}
+
+// At saturation arrivals are regular, and few batches leave by age: unless a flow has so few packets that
+// chance decides when its batches are full.
+bool is_seldom_aged(const Program& program, const ProgramFlow& flow) {
+  for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
+    if (program.modules[program.flow_modules[i]].aged_share > kFewAged) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -93,7 +103,7 @@ namespace {
 // Limits of one flow: the time needed behind each of its modules, up to the egress, is reserved.
 // Other tasks on its path are reserved whole, because a limit counts from entry into its own task.
 void limit_flow(const ProgramView& view, const Evaluation& at, const ProgramFlow& flow,
-                double bound_ns, const std::vector<uint32_t>& triggers_pkts, bool is_saturated,
+                double bound_ns, const std::vector<uint32_t>& triggers_pkts, bool is_seldom,
                 const std::vector<RunTime>& runs, std::vector<double>& limits) {
   const Program& program = view.program();
   for (uint32_t t = flow.tasks_begin; t < flow.tasks_end; ++t) {
@@ -132,7 +142,7 @@ void limit_flow(const ProgramView& view, const Evaluation& at, const ProgramFlow
       if (law.queue_ns > 0) {
         limits[v] = std::min(limits[v], latest_ns + law.queue_ns);
       } else {
-        limits[v] = std::min({limits[v], is_saturated ? last_ns : left_ns, latest_ns});
+        limits[v] = std::min({limits[v], is_seldom ? last_ns : left_ns, latest_ns});
       }
       left_ns += at.service_ns[v];
       last_ns += at.service_ns[v];
@@ -147,11 +157,15 @@ void age_limits(const ProgramView& view, const Evaluation& at, const std::vector
                 const std::vector<bool>& is_unbounded, const std::vector<uint32_t>& triggers_pkts,
                 bool is_saturated, std::vector<uint64_t>& limits_ns) {
   const Program& program = view.program();
-  const std::vector<RunTime> runs = run_times(view, at, triggers_pkts, is_saturated);
+  const std::vector<RunTime> seldom = run_times(view, at, triggers_pkts, true);
+  const std::vector<RunTime> often = run_times(view, at, triggers_pkts, false);
   std::vector<double> limits(program.modules.size(), kNoBudgetNs);
   for (size_t f = 0; f < program.flows.size(); ++f) {
     if (bound_ns[f] == 0 || is_unbounded[f]) continue;
-    limit_flow(view, at, program.flows[f], bound_ns[f], triggers_pkts, is_saturated, runs, limits);
+    const ProgramFlow& flow = program.flows[f];
+    const bool is_seldom = is_saturated && is_seldom_aged(program, flow);
+    limit_flow(view, at, flow, bound_ns[f], triggers_pkts, is_seldom, is_seldom ? seldom : often,
+               limits);
   }
   limits_ns.resize(limits.size());
   for (size_t v = 0; v < limits.size(); ++v) {
