@@ -11,8 +11,7 @@ constexpr double kClockNs = 1000;
 // A limit of 0 would select the engine's own limit.
 constexpr double kMinLimitNs = 1;
 constexpr double kFillSigmas = 2;  // of the filling of regular batches
-// Share of releases by age: at least as many are assumed, and more count as often.
-constexpr double kFewAged = 0.1;
+constexpr double kFewAged = 0.1;   // share of releases by age that is assumed at least
 
 // What runs of a task take with these triggers. The triggers in force do not count: the way to new
 // triggers may lead through longer runs, and limits based on those would never let batches grow.
@@ -22,17 +21,15 @@ struct RunTime {
   // May pass between a deadline and the end of the module's own firing, not counting its service: the
   // current run, and other buffers that expire together with it.
   double allowance_ns = 0;
+  double often_ns = 0;  // the same, for buffers of which many batches leave by age
 
   [[nodiscard]] double long_ns(double sigmas) const { return mean_ns + sigmas * spread_ns; }
 };
 
 double run_allowance_ns(const ProgramView& view, const Evaluation& at, uint32_t task,
-                        const std::vector<uint32_t>& triggers_pkts, bool is_seldom,
+                        const std::vector<uint32_t>& triggers_pkts, double sigmas,
                         const RunTime& run) {
   const Program& program = view.program();
-  // Where few batches leave by age, only one packet of each is late. The target allows a share of
-  // late packets, so for usual targets a mean run is enough.
-  const double sigmas = is_seldom ? view.age_sigmas() : kSigmasAt99;
   const double run_ns = run.long_ns(sigmas);
   double together_ns = 0;
   double heaviest_ns = 0;
@@ -52,25 +49,21 @@ double run_allowance_ns(const ProgramView& view, const Evaluation& at, uint32_t 
 
 // By task.
 std::vector<RunTime> run_times(const ProgramView& view, const Evaluation& at,
-                               const std::vector<uint32_t>& triggers_pkts, bool is_seldom) {
+                               const std::vector<uint32_t>& triggers_pkts, bool is_saturated) {
   const Program& program = view.program();
   std::vector<RunTime> runs(program.tasks.size());
   for (uint32_t t = 0; t < runs.size(); ++t) {
     const ProgramTask& law = program.tasks[t];
     runs[t].mean_ns = law.run_pkts * at.task_pkt_ns[t] + law.beside_run_ns;
     runs[t].spread_ns = run_spread_ns(program, at, t);
-    runs[t].allowance_ns = run_allowance_ns(view, at, t, triggers_pkts, is_seldom, runs[t]);
+    runs[t].often_ns = run_allowance_ns(view, at, t, triggers_pkts, kSigmasAt99, runs[t]);
+    // At saturation few batches leave by age, and only one packet of each is late. The target allows
+    // a share of late packets, so for usual targets a mean run is enough.
+    runs[t].allowance_ns =
+        is_saturated ? run_allowance_ns(view, at, t, triggers_pkts, view.age_sigmas(), runs[t])
+                     : runs[t].often_ns;
   }
   return runs;
-}
-
-// At saturation arrivals are regular, and few batches leave by age: unless a flow has so few packets that
-// chance decides when its batches are full.
-bool is_seldom_aged(const Program& program, const ProgramFlow& flow) {
-  for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
-    if (program.modules[program.flow_modules[i]].aged_share > kFewAged) return false;
-  }
-  return true;
 }
 
 }  // namespace
@@ -103,7 +96,7 @@ namespace {
 // Limits of one flow: the time needed behind each of its modules, up to the egress, is reserved.
 // Other tasks on its path are reserved whole, because a limit counts from entry into its own task.
 void limit_flow(const ProgramView& view, const Evaluation& at, const ProgramFlow& flow,
-                double bound_ns, const std::vector<uint32_t>& triggers_pkts, bool is_seldom,
+                double bound_ns, const std::vector<uint32_t>& triggers_pkts, bool is_saturated,
                 const std::vector<RunTime>& runs, std::vector<double>& limits) {
   const Program& program = view.program();
   for (uint32_t t = flow.tasks_begin; t < flow.tasks_end; ++t) {
@@ -142,7 +135,12 @@ void limit_flow(const ProgramView& view, const Evaluation& at, const ProgramFlow
       if (law.queue_ns > 0) {
         limits[v] = std::min(limits[v], latest_ns + law.queue_ns);
       } else {
-        limits[v] = std::min({limits[v], is_seldom ? last_ns : left_ns, latest_ns});
+        // Of few packets chance decides when a batch is full. Many then leave by age and have to be in time,
+        // as long as no batches are cut that are as regular as planned.
+        const bool is_often = program.modules[v].aged_share > kFewAged;
+        double most_ns = left_ns + runs[task].allowance_ns - runs[task].often_ns;
+        if (is_saturated) most_ns = is_often ? std::clamp(regular_ns, most_ns, last_ns) : last_ns;
+        limits[v] = std::min({limits[v], most_ns, latest_ns});
       }
       left_ns += at.service_ns[v];
       last_ns += at.service_ns[v];
@@ -157,15 +155,11 @@ void age_limits(const ProgramView& view, const Evaluation& at, const std::vector
                 const std::vector<bool>& is_unbounded, const std::vector<uint32_t>& triggers_pkts,
                 bool is_saturated, std::vector<uint64_t>& limits_ns) {
   const Program& program = view.program();
-  const std::vector<RunTime> seldom = run_times(view, at, triggers_pkts, true);
-  const std::vector<RunTime> often = run_times(view, at, triggers_pkts, false);
+  const std::vector<RunTime> runs = run_times(view, at, triggers_pkts, is_saturated);
   std::vector<double> limits(program.modules.size(), kNoBudgetNs);
   for (size_t f = 0; f < program.flows.size(); ++f) {
     if (bound_ns[f] == 0 || is_unbounded[f]) continue;
-    const ProgramFlow& flow = program.flows[f];
-    const bool is_seldom = is_saturated && is_seldom_aged(program, flow);
-    limit_flow(view, at, flow, bound_ns[f], triggers_pkts, is_seldom, is_seldom ? seldom : often,
-               limits);
+    limit_flow(view, at, program.flows[f], bound_ns[f], triggers_pkts, is_saturated, runs, limits);
   }
   limits_ns.resize(limits.size());
   for (size_t v = 0; v < limits.size(); ++v) {
