@@ -240,6 +240,13 @@ void ProgramView::update_head(const Snapshot& snapshot, uint32_t h) {
     head.arriving.follow(std::clamp(arrived / n, 1.0, limit), n, chance_sigmas_);
   }
   current_[h] = std::min(period.trigger_pkts, model_.batch_limit_pkts);
+  head.n_releases = 0;
+  for (const exec::CauseCount& cause : period.causes) {
+    head.n_releases += static_cast<double>(cause.firings);
+  }
+  head.n_aged =
+      static_cast<double>(period.causes[static_cast<uint32_t>(exec::Cause::kAge)].firings);
+  if (head.n_releases > 0) head.aged.follow(head.n_aged / head.n_releases, head.n_aged);
   aggregate(snapshot, h);
   set_stair(snapshot, h);
   ProgramModule& module = program_.modules[h];
@@ -248,6 +255,7 @@ void ProgramView::update_head(const Snapshot& snapshot, uint32_t h) {
   module.share = arrived > 0 ? head.share.value : 0;
   module.arriving_pkts = head.arriving.is_known ? head.arriving.value : 1;
   module.max_pkts = arrived > 0 ? model_.batch_limit_pkts : 0;
+  module.aged_share = head.aged.is_known ? head.aged.value : 0;
   arriving_now_[h] = module.arriving_pkts;
   if (module.stair != nullptr) mark_worth(module, head.stair);
 }
@@ -296,11 +304,8 @@ void ProgramView::count_task(const Snapshot& snapshot, uint32_t t) {
   for (uint32_t h = 0; h < heads_.size(); ++h) {
     const ProgramModule& module = program_.modules[h];
     if (module.task != t || heads_[h].batches <= 0) continue;
-    const auto& causes = snapshot.modules[segments_[h].head].causes;
-    for (const exec::CauseCount& cause : causes) {
-      task.n_releases += static_cast<double>(cause.firings);
-    }
-    task.n_aged += static_cast<double>(causes[static_cast<uint32_t>(exec::Cause::kAge)].firings);
+    task.n_releases += heads_[h].n_releases;
+    task.n_aged += heads_[h].n_aged;
     task.explained_ns += heads_[h].work_ns();
     if (is_holding(module, current_[h])) {
       task.explained_ns +=
@@ -334,8 +339,6 @@ void ProgramView::update_task(const Snapshot& snapshot, uint32_t t) {
   out.other_run_ns = std::max(0.0, (period.work_ns() - all_explained_ns) / all_runs);
   out.beside_run_ns =
       (all_explained_ns - task.explained_ns + out.other_run_ns * (all_runs - runs)) / runs;
-  if (task.n_releases > 0) task.aged.follow(task.n_aged / task.n_releases, task.n_releases);
-  out.aged_share = task.aged.is_known ? task.aged.value : 0;
   compare_spread(period, t);
 }
 
@@ -414,7 +417,11 @@ void ProgramView::update_stages(const Snapshot& snapshot) {
   const auto first = static_cast<uint32_t>(segments_.size());
   stages_.update(snapshot, first, program_);
   for (uint32_t h = first; h < heads_.size(); ++h) {
-    const ProgramModule& module = program_.modules[h];
+    ProgramModule& module = program_.modules[h];
+    const exec::StageTotals& jobs = stages_.totals(stage_of(h));
+    const auto aged = static_cast<double>(jobs.aged_jobs);
+    heads_[h].aged.follow(ratio(aged, static_cast<double>(jobs.sent_jobs)), aged);
+    module.aged_share = heads_[h].aged.value;
     current_[h] = stages_.trigger_pkts(stage_of(h));
     heads_[h].executed_pkts = stages_.executed_pkts(stage_of(h));
     heads_[h].cost_per_batch_ns = module.cost_per_batch_ns;

@@ -121,12 +121,15 @@ class ProgramView {
   struct Head {
     Smoothed share;
     Smoothed arriving;  // at the triggers in force
+    Smoothed aged;      // share of its releases caused by age
     std::vector<Before> before;
     Parts now;                 // of the batches before it, in the period
     uint32_t max_pkts = 0;     // that the buffer may hold
     double executed_pkts = 1;  // mean batch
     double batches = 0;
     double pkts = 0;
+    double n_releases = 0;
+    double n_aged = 0;
     double cost_per_batch_ns = 0;  // of the segment alone
     double cost_per_pkt_ns = 0;
     uint32_t heaviest = 0;  // its most expensive module, for the mean batch
@@ -149,7 +152,6 @@ class ProgramView {
     Smoothed run_pkts;
     Smoothed scale;
     Smoothed bare_scale;
-    Smoothed aged;
   };
 
   void lay_out_flows();

@@ -29,6 +29,10 @@ class Stages {
   }
   // Mean batch that came back in the period, 1 without any.
   [[nodiscard]] double executed_pkts(uint32_t stage) const { return stages_[stage].job_pkts; }
+  // Of the period.
+  [[nodiscard]] const exec::StageTotals& totals(uint32_t stage) const {
+    return stages_[stage].seen.totals;
+  }
   // Batch to command for a trigger.
   [[nodiscard]] uint32_t batch_pkts(uint32_t stage, uint32_t trigger_pkts) const;
   // Whether its batches are decided here.

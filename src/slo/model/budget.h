@@ -58,6 +58,7 @@ struct ProgramModule {
   double least_pkts = 1;
   double away_batch_ns = 0;
   double away_pkt_ns = 0;
+  double aged_share = 0;  // share of its releases caused by age limits
 
   // Saving per packet, on top of what the line says, when batches change from one size to the
   // other.
@@ -86,7 +87,6 @@ struct ProgramTask {
   double runs_waited = 2;     // K: runs between arrival and the end of one's own
   double spread_scale = 1;    // measured over modelled spread of run times
   double bare_scale = 1;      // the same, of runs that hold nothing
-  double aged_share = 1;      // share of releases caused by age limits
 };
 
 struct ProgramFlow {

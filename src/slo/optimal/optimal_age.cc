@@ -11,7 +11,7 @@ constexpr double kClockNs = 1000;
 // A limit of 0 would select the engine's own limit.
 constexpr double kMinLimitNs = 1;
 constexpr double kFillSigmas = 2;  // of the filling of regular batches
-constexpr double kMinAged = 0.1;   // least share of releases by age that is assumed
+constexpr double kFewAged = 0.1;   // share of releases by age that is assumed at least
 
 // What runs of a task take with these triggers. The triggers in force do not count: the way to new
 // triggers may lead through longer runs, and limits based on those would never let batches grow.
@@ -21,17 +21,15 @@ struct RunTime {
   // May pass between a deadline and the end of the module's own firing, not counting its service: the
   // current run, and other buffers that expire together with it.
   double allowance_ns = 0;
+  double often_ns = 0;  // the same, for buffers of which many batches leave by age
 
   [[nodiscard]] double long_ns(double sigmas) const { return mean_ns + sigmas * spread_ns; }
 };
 
 double run_allowance_ns(const ProgramView& view, const Evaluation& at, uint32_t task,
-                        const std::vector<uint32_t>& triggers_pkts, bool is_saturated,
+                        const std::vector<uint32_t>& triggers_pkts, double sigmas,
                         const RunTime& run) {
   const Program& program = view.program();
-  // At saturation few batches leave by age, and only one packet of each is late. The target allows
-  // a share of late packets, so for usual targets a mean run is enough.
-  const double sigmas = is_saturated ? view.age_sigmas() : kSigmasAt99;
   const double run_ns = run.long_ns(sigmas);
   double together_ns = 0;
   double heaviest_ns = 0;
@@ -41,7 +39,7 @@ double run_allowance_ns(const ProgramView& view, const Evaluation& at, uint32_t 
     const double rate = rate_of(program, module, at.task_pkt_ns[task]);
     // A buffer empties once per q arriving packets, so it expires at most that often, and only
     // where age limits come before triggers.
-    const double often = std::max(kMinAged, program.tasks[task].aged_share);
+    const double often = std::max(kFewAged, module.aged_share);
     const double in_run = often * std::min(1.0, run_ns * rate / triggers_pkts[v]);
     const double work_ns = module.service_ns(at.batch_pkts[v]);
     together_ns += in_run * work_ns;
@@ -59,7 +57,12 @@ std::vector<RunTime> run_times(const ProgramView& view, const Evaluation& at,
     const ProgramTask& law = program.tasks[t];
     runs[t].mean_ns = law.run_pkts * at.task_pkt_ns[t] + law.beside_run_ns;
     runs[t].spread_ns = run_spread_ns(program, at, t);
-    runs[t].allowance_ns = run_allowance_ns(view, at, t, triggers_pkts, is_saturated, runs[t]);
+    runs[t].often_ns = run_allowance_ns(view, at, t, triggers_pkts, kSigmasAt99, runs[t]);
+    // At saturation few batches leave by age, and only one packet of each is late. The target allows
+    // a share of late packets, so for usual targets a mean run is enough.
+    runs[t].allowance_ns =
+        is_saturated ? run_allowance_ns(view, at, t, triggers_pkts, view.age_sigmas(), runs[t])
+                     : runs[t].often_ns;
   }
   return runs;
 }
@@ -131,7 +134,12 @@ void limit_flow(const ProgramView& view, const Evaluation& at, const ProgramFlow
       if (law.queue_ns > 0) {
         limits[v] = std::min(limits[v], latest_ns + law.queue_ns);
       } else {
-        limits[v] = std::min({limits[v], is_saturated ? last_ns : left_ns, latest_ns});
+        // Of few packets chance decides when a batch is full. Many then leave by age and have to be in time,
+        // as long as no batches are cut that are as regular as planned.
+        const bool is_often = program.modules[v].aged_share > kFewAged;
+        double most_ns = left_ns + runs[task].allowance_ns - runs[task].often_ns;
+        if (is_saturated) most_ns = is_often ? std::clamp(regular_ns, most_ns, last_ns) : last_ns;
+        limits[v] = std::min({limits[v], most_ns, latest_ns});
       }
       left_ns += at.service_ns[v];
       last_ns += at.service_ns[v];

@@ -25,7 +25,7 @@ FlowDelay::How Optimal::how(const Snapshot& snapshot, uint32_t f) const {
     const uint32_t h = program.flow_modules[i];
     how.holds |= view_.current()[h] > 0;
     if (view_.is_stage(h)) {
-      const auto& jobs = snapshot.inputs[view_.stages().input(view_.stage_of(h))].stage.totals;
+      const exec::StageTotals& jobs = view_.stages().totals(view_.stage_of(h));
       aged += static_cast<double>(jobs.aged_jobs);
       all += static_cast<double>(jobs.sent_jobs);
       continue;

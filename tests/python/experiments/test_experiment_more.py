@@ -18,7 +18,7 @@ from batchplane.base.problems import BadInput, RunFailed
 from batchplane.changes.scenario import parse_scenario
 from batchplane.costs.costs import load_costs
 from batchplane.experiments import modes
-from batchplane.experiments.batchy import fig8b, fig9c, table2, table2_configs
+from batchplane.experiments.batchy import fig8b, fig9b, fig9c, fig10, table2, table2_configs
 from batchplane.experiments.batchy.table2_configs import CONFIGS, WFQ, Config, promises
 from batchplane.experiments.beyond import batch_size
 from batchplane.experiments.catalogue import EXPERIMENTS
@@ -306,3 +306,33 @@ def test_a_case_that_fails_is_named(tmp_path: Path) -> None:
     bad = Case("bad", fig8b.pipeline(2), "null", trace=trace, periods=2)
     with pytest.raises((BadInput, RunFailed), match="2 flows, and the trace 9 groups"):
         run(tmp_path, [bad])
+
+
+@needs_extension
+def test_full_comes_out_of_an_overload_in_front_of_a_small_ring(tmp_path: Path) -> None:
+    setup = Setup("paper", is_quick=True)
+    (case,) = (one for one in next(fig9b.plan(setup)) if one.controller == "full")
+    case = dataclasses.replace(case, sets=("idle=hold", "load.rate=3500k", "flow_*.slo=1ms"))
+    case = dataclasses.replace(case, events="", period_ns=10_000_000, periods=8)
+    series = run(tmp_path, [case])[case.key]["series"]
+    assert not any(series["is_violated"])
+    assert series["out_pps"][-1] == pytest.approx(3.5e6, rel=0.01)
+
+
+def test_little_load_of_fig10_is_judged_by_all_of_its_packets() -> None:
+    def verdict(late_periods: int) -> str:
+        """Of periods of two packets, one of them late in some."""
+        begin, end = fig10.PARTS["little load"]
+        late = [int(begin <= i < begin + late_periods) for i in range(end)]
+        columns = {
+            "delay_ns": [1] * end,
+            "out_pps": [1.0] * end,
+            "is_violated": [bool(n) for n in late],
+            "pkts": [2] * end,
+            "late_pkts": late,
+        }
+        outcome = play(fig10.EXPERIMENT, QUICK, lambda _: {"series": columns, "moves": []})
+        return next(v for claim, v in verdicts(outcome).items() if "with the SLO kept" in claim)
+
+    assert verdict(7) == "same"
+    assert verdict(8) == "different"

@@ -61,6 +61,7 @@ class Case:
     costs: str = "prior"
     own_costs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of some modules
     loop: Mapping[str, float] = field(default_factory=dict)  # the engine's own costs
+    overflow: str = "wait"  # packets that find the ring full (simulated only): wait, or drop
     period_ns: int = 10_000_000
     warmup_periods: int = 0
     periods: int = 30
@@ -90,10 +91,11 @@ def inputs_of(case: Case) -> Inputs:
     inputs = _prepared(case.pipeline, params, case.costs, case.run_order)
     if case.engine:
         inputs = _with_engine(inputs, case.engine)
-    if case.own_costs or case.loop:
+    if case.own_costs or case.loop or case.overflow != "wait":
         part = inputs.spec["simulation"]
         costs = {**part["costs"], **case.own_costs}
-        part = {**part, "costs": costs, "loop": {**part["loop"], **case.loop}}
+        loop = {**part["loop"], **case.loop}
+        part = {**part, "costs": costs, "loop": loop, "overflow": case.overflow}
         inputs = replace(inputs, spec={**inputs.spec, "simulation": part})
     pipeline = inputs.document.pipeline
     actions: tuple[Action, ...] = ()

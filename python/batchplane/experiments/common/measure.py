@@ -125,7 +125,7 @@ def series(result: Result, case: Case) -> dict[str, list[Any]]:
     columns["worst_delay_ns"] = [int(worst.get(t, 0)) for t in periods["time_ns"]]
     if case.watched_flow:
         one = flows[flows["flow"] == case.watched_flow]
-        for name in ("delay_ns", "slo_ns", "delay_max_ns", "egress_bound_ns"):
+        for name in ("delay_ns", "slo_ns", "delay_max_ns", "pkts", "late_pkts", "egress_bound_ns"):
             columns[name] = [int(value) for value in one[name]]
         budgets = result.budget_periods
         mine = budgets[budgets["flow"] == case.watched_flow]
