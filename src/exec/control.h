@@ -210,7 +210,7 @@ struct CreditChange {
 struct StageChange {
   uint32_t module = 0;  // the stage
   uint32_t batch_pkts = 0;
-  uint64_t age_limit_ns = 0;  // kKeepAge: unchanged
+  uint64_t age_limit_ns = 0;
 };
 
 // How many packets a poll of the task may take: 1 to the batch size.

@@ -238,7 +238,7 @@ exec::StagePeriod Stage::stage_period() const {
 void Stage::set_stage(const exec::StageChange& change) {
   Placing next = placing();
   next.batch_pkts.fill(change.batch_pkts);
-  if (change.age_limit_ns != exec::kKeepAge) next.age_limit_ns = change.age_limit_ns;
+  next.age_limit_ns = change.age_limit_ns;
   place(next);
 }
 

@@ -114,7 +114,7 @@ void Simulation::apply(const exec::Decision& decision) {
     Stage& stage = *graph_->modules.at(change.module)->queue->stage();
     placement::Placing next = stage.placing();
     next.batch_pkts.fill(change.batch_pkts);
-    if (change.age_limit_ns != exec::kKeepAge) next.age_limit_ns = change.age_limit_ns;
+    next.age_limit_ns = change.age_limit_ns;
     stage.place(next);
   }
   for (const exec::PollChange& change : decision.polls) {

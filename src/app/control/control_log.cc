@@ -168,10 +168,8 @@ void ControlLog::note_decision(uint64_t now_ns, const exec::ControlModel& model,
     const auto i = static_cast<size_t>(input - model.inputs.begin());
     const exec::StagePeriod before =
         i < period.inputs.size() ? period.inputs[i].stage : exec::StagePeriod{};
-    const bool keeps_age = change.age_limit_ns == exec::kKeepAge;
     kept.changes.push_back({model.modules[change.module].name, before.batch_pkts, change.batch_pkts,
-                            before.age_limit_ns,
-                            keeps_age ? before.age_limit_ns : change.age_limit_ns, "device"});
+                            before.age_limit_ns, change.age_limit_ns, "device"});
   }
   // A program may repeat credits and polls in every period.
   for (const exec::CreditChange& change : decision.credits) {

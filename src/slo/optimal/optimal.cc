@@ -269,7 +269,7 @@ bool is_worth_a_command(double old_limit_ns, double limit_ns) {
          limit_ns > old_limit_ns * (1 + kLimitHigher);
 }
 
-// A stage always collects, and has its limit.
+// A stage always collects. Where no flow asks for a limit, it keeps its own.
 void Optimal::change_stage(const Snapshot& snapshot, uint32_t h, Decision& decision) {
   const Stages& stages = view_.stages();
   const uint32_t s = view_.stage_of(h);
@@ -277,15 +277,12 @@ void Optimal::change_stage(const Snapshot& snapshot, uint32_t h, Decision& decis
   const exec::StagePeriod& now = snapshot.inputs[stages.input(s)].stage;
   const auto old_ns = static_cast<double>(now.age_limit_ns);
   const bool has_limit = limits_ns_[h] != exec::kStrandingAge;
-  if (has_limit) {
-    limits_ns_[h] = std::max(limits_ns_[h], static_cast<uint64_t>(stages.least_limit_ns(s)));
-  }
-  const double limit_ns = has_limit ? static_cast<double>(limits_ns_[h]) : old_ns;
+  const double limit_ns = std::max(has_limit ? static_cast<double>(limits_ns_[h]) : old_ns,
+                                   stages.least_limit_ns(s));
+  limits_ns_[h] = static_cast<uint64_t>(limit_ns);
   const uint32_t batch_pkts = stages.batch_pkts(s, chosen_[h]);
-  const bool moves_limit = is_worth_a_command(old_ns, limit_ns);
-  if (batch_pkts == now.batch_pkts && !moves_limit) return;
-  decision.stages.push_back(
-      {view_.module(h), batch_pkts, has_limit ? limits_ns_[h] : exec::kKeepAge});
+  if (batch_pkts == now.batch_pkts && !is_worth_a_command(old_ns, limit_ns)) return;
+  decision.stages.push_back({view_.module(h), batch_pkts, limits_ns_[h]});
 }
 
 void Optimal::change(const Snapshot& snapshot, Decision& decision) {
