@@ -139,6 +139,17 @@ void ControlLog::note_control_ns(const std::vector<uint64_t>& control_ns, uint64
   elapsed_ns_ += period_ns;
 }
 
+void ControlLog::keep(KeptDecision& kept, Change change) {
+  const auto it =
+      std::ranges::find(reasons_, change.module, &std::pair<std::string, std::string>::first);
+  if (it != reasons_.end()) {
+    it->second = change.reason;
+  } else {
+    reasons_.emplace_back(change.module, change.reason);
+  }
+  kept.changes.push_back(std::move(change));
+}
+
 void ControlLog::keep_changes(KeptDecision& kept, const exec::ControlModel& model,
                               const exec::PeriodSnapshot& period, const exec::Decision& decision) {
   for (const exec::BufferChange& change : decision.changes) {
@@ -146,16 +157,16 @@ void ControlLog::keep_changes(KeptDecision& kept, const exec::ControlModel& mode
     const exec::ModulePeriod& before = period.modules[change.module];
     const bool keeps_age = change.age_limit_ns == exec::kKeepAge;
     const bool keeps_trigger = change.trigger_pkts == exec::kKeepTrigger;
-    kept.changes.push_back({name, before.trigger_pkts,
-                            keeps_trigger ? before.trigger_pkts : change.trigger_pkts,
-                            before.age_limit_ns,
-                            keeps_age ? before.age_limit_ns : change.age_limit_ns, change.reason});
-    const auto it = std::ranges::find(reasons_, name, &std::pair<std::string, std::string>::first);
-    if (it != reasons_.end()) {
-      it->second = change.reason;
-    } else {
-      reasons_.emplace_back(name, change.reason);
-    }
+    keep(kept, {name, before.trigger_pkts,
+                keeps_trigger ? before.trigger_pkts : change.trigger_pkts, before.age_limit_ns,
+                keeps_age ? before.age_limit_ns : change.age_limit_ns, change.reason});
+  }
+  for (const exec::StageChange& change : decision.stages) {
+    const auto input = std::ranges::find(model.inputs, change.module, &exec::ControlInput::module);
+    const exec::StagePeriod& before =
+        period.inputs[static_cast<size_t>(input - model.inputs.begin())].stage;
+    keep(kept, {model.modules[change.module].name, before.batch_pkts, change.batch_pkts,
+                before.age_limit_ns, change.age_limit_ns, "device"});
   }
 }
 
@@ -163,14 +174,6 @@ void ControlLog::note_decision(uint64_t now_ns, const exec::ControlModel& model,
                                const exec::PeriodSnapshot& period, const exec::Decision& decision) {
   KeptDecision kept{now_ns};
   keep_changes(kept, model, period, decision);
-  for (const exec::StageChange& change : decision.stages) {
-    const auto input = std::ranges::find(model.inputs, change.module, &exec::ControlInput::module);
-    const auto i = static_cast<size_t>(input - model.inputs.begin());
-    const exec::StagePeriod before =
-        i < period.inputs.size() ? period.inputs[i].stage : exec::StagePeriod{};
-    kept.changes.push_back({model.modules[change.module].name, before.batch_pkts, change.batch_pkts,
-                            before.age_limit_ns, change.age_limit_ns, "device"});
-  }
   // A program may repeat credits and polls in every period.
   for (const exec::CreditChange& change : decision.credits) {
     const auto input = std::ranges::find(model.inputs, change.module, &exec::ControlInput::module);

@@ -129,6 +129,7 @@ class ControlLog {
     std::vector<CreditSet> credits = {};
     std::vector<PollSet> polls = {};
   };
+  void keep(KeptDecision& kept, Change change);
   void keep_changes(KeptDecision& kept, const exec::ControlModel& model,
                     const exec::PeriodSnapshot& period, const exec::Decision& decision);
   struct Event {

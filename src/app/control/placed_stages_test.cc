@@ -7,6 +7,7 @@
 
 #include <atomic>
 
+#include "app/control/control_loop.h"
 #include "placement/choosers.h"
 #include "placement/loop.h"
 #include "placement/random_problems.h"
@@ -85,6 +86,48 @@ TEST(PlacedStages, PutsPlansIntoForce) {
   EXPECT_NEAR(demand_pps, 320'000 * 1.1, 20'000);
   EXPECT_EQ(rig.loop->show()["apps"]["d"]["budget_ns"].as_double(), 2'000'000);  // half of the SLO
   EXPECT_GT(rig.stage()["age_limit_ns"].as_int(), 0);
+}
+
+// Without a policy, `optimal` decides batches and age limits; afterwards they are the pipeline's again.
+TEST(PlacedStages, OptimalDecidesBatchesThatNobodyPlaces) {
+  PipelineSpec spec = pipeline();
+  spec.placement = {};
+  Dict device = spec.modules[1].device.as_dict();
+  device["on"] = List{"gpu"};
+  device["batch_pkts"] = 4;
+  device["age_limit_ns"] = 5'000;
+  spec.modules[1].device = device;
+  Rig rig(spec);
+  ControlLoop control(*rig.engine);
+  control.choose({.name = "optimal"});
+  for (int i = 0; i < 30; ++i) {
+    rig.run(10);
+    control.step();
+  }
+  EXPECT_EQ(rig.stage()["batch_pkts"].as_int(), 1024);
+  const int64_t limit_ns = rig.stage()["age_limit_ns"].as_int();
+  EXPECT_GT(limit_ns, 100'000) << "the SLO is 4 ms";
+  EXPECT_LT(limit_ns, 4'000'000);
+  const Value row = control.explain("d")["modules"].as_list().at(0);
+  EXPECT_EQ(row["trigger_pkts"].as_int(), 1024);
+  EXPECT_EQ(row["age_limit_ns"].as_int(), limit_ns);
+  EXPECT_EQ(row["last_reason"].as_string(), "device");
+  control.choose({.name = "none"});
+  EXPECT_EQ(rig.stage()["batch_pkts"].as_int(), 4);
+  EXPECT_EQ(rig.stage()["age_limit_ns"].as_int(), 5'000);
+}
+
+TEST(PlacedStages, OptimalLeavesBatchesToPlacement) {
+  Rig rig(pipeline());
+  ControlLoop control(*rig.engine);
+  control.choose({.name = "optimal"});
+  for (int i = 0; i < 30; ++i) {
+    rig.run(10);
+    control.step();
+  }
+  EXPECT_TRUE(control.explain("")["decisions"].as_list().empty());
+  EXPECT_EQ(control.explain("d")["modules"].as_list().at(0)["why"].as_string(),
+            "placement decides");
 }
 
 TEST(PlacedStages, ObeysAPolicyAtOnce) {

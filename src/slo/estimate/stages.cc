@@ -42,11 +42,6 @@ Stages::Stages(const Model& model) : model_(model) {
 
 uint32_t Stages::module(uint32_t s) const { return model_.inputs[stages_[s].input].module; }
 
-// Not where the worker runs it, nor where placement decides.
-bool Stages::is_decided(uint32_t s) const {
-  return max_pkts(stages_[s]) > 0 && stages_[s].seen.device != nullptr;
-}
-
 uint32_t Stages::trigger_pkts(uint32_t s) const {
   const Stage& stage = stages_[s];
   const bool is_held = is_decided(s) && stage.seen.is_idle_hold;

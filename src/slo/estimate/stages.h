@@ -35,8 +35,12 @@ class Stages {
   }
   // Batch to command for a trigger.
   [[nodiscard]] uint32_t batch_pkts(uint32_t stage, uint32_t trigger_pkts) const;
-  // Whether its batches are decided here.
-  [[nodiscard]] bool is_decided(uint32_t stage) const;
+  // Whether placement decides its batches; whether they are decided here, as they are not where the worker runs
+  // them.
+  [[nodiscard]] bool is_placed(uint32_t stage) const { return max_pkts(stages_[stage]) == 0; }
+  [[nodiscard]] bool is_decided(uint32_t stage) const {
+    return !is_placed(stage) && stages_[stage].seen.device != nullptr;
+  }
 
  private:
   struct Stage {

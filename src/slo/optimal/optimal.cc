@@ -277,8 +277,8 @@ void Optimal::change_stage(const Snapshot& snapshot, uint32_t h, Decision& decis
   const exec::StagePeriod& now = snapshot.inputs[stages.input(s)].stage;
   const auto old_ns = static_cast<double>(now.age_limit_ns);
   const bool has_limit = limits_ns_[h] != exec::kStrandingAge;
-  const double limit_ns = std::max(has_limit ? static_cast<double>(limits_ns_[h]) : old_ns,
-                                   stages.least_limit_ns(s));
+  const double limit_ns =
+      std::max(has_limit ? static_cast<double>(limits_ns_[h]) : old_ns, stages.least_limit_ns(s));
   limits_ns_[h] = static_cast<uint64_t>(limit_ns);
   const uint32_t batch_pkts = stages.batch_pkts(s, chosen_[h]);
   if (batch_pkts == now.batch_pkts && !is_worth_a_command(old_ns, limit_ns)) return;

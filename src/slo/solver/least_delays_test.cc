@@ -26,6 +26,10 @@ Program random_in_all(Rng& rng, bool is_saturated) {
     ProgramModule& module = program.modules[v];
     module.sure_pkts = rng.below(2);
     if (v > 0 && rng.below(2) == 0) module.before = v - 1;
+    if (rng.below(5) != 0) continue;
+    module.least_pkts = module.arriving_pkts;
+    module.away_batch_ns = log_uniform(rng, 100, 20000);
+    module.away_pkt_ns = log_uniform(rng, 1, 500);
   }
   for (ProgramFlow& flow : program.flows) {
     if (rng.below(2) == 0) flow.runs_early = rng.uniform();

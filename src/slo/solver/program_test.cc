@@ -23,12 +23,26 @@ struct Tally {
   double worst_ratio = 1;
 };
 
+// Gives the first module a device. Flows through it may take as much longer as its batches of five do.
+void make_stage(Rng& rng, Program& program) {
+  ProgramModule& module = program.modules[0];
+  module.arriving_pkts = module.least_pkts = 1 + rng.below(3);
+  module.away_batch_ns = log_uniform(rng, 100, 5000);
+  module.away_pkt_ns = log_uniform(rng, 10, 500);
+  for (ProgramFlow& flow : program.flows) {
+    const auto begin = program.flow_modules.begin() + flow.modules_begin;
+    const auto end = program.flow_modules.begin() + flow.modules_end;
+    if (std::find(begin, end, 0U) != end) flow.budget_ns += module.away_ns(5);
+  }
+}
+
 // The solver on random instances; checks every guarantee on each.
-Tally compare(uint64_t seed, uint32_t instances, bool is_saturated) {
+Tally compare(uint64_t seed, uint32_t instances, bool is_saturated, bool has_stage = false) {
   Rng rng(seed);
   Tally tally;
   for (uint32_t i = 0; i < instances; ++i) {
-    const Program program = random_program(rng, is_saturated);
+    Program program = random_program(rng, is_saturated);
+    if (has_stage) make_stage(rng, program);
     Solver solver;
     solver.prepare(program);
     const Solution& solution = solver.solve(program);
@@ -49,6 +63,16 @@ Tally compare(uint64_t seed, uint32_t instances, bool is_saturated) {
     tally.tight += *std::ranges::min_element(best.triggers) < 8 ? 1 : 0;
   }
   return tally;
+}
+
+// The first module's batches go to a device. Budgets are larger by what these take at a trigger of 5.
+TEST(Program, IsWithinOnePercentOfBruteForceWithADevice) {
+  for (const bool is_saturated : {false, true}) {
+    const Tally tally = compare(7, 4000, is_saturated, true);
+    EXPECT_GT(tally.feasible, 1000U);
+    EXPECT_GT(tally.infeasible, 200U);
+    EXPECT_GT(tally.tight, 400U);
+  }
 }
 
 // Triggers up to 10, where one packet is a tenth: all within 1 %.
