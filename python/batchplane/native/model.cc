@@ -64,7 +64,8 @@ void add_tasks(exec::ControlModel& model, const Value& given) {
                             .size_pkts = pkts_of(row, "size_pkts"),
                             .holds_back = flag(row, "holds_back"),
                             .window_pkts = pkts_of(row, "window_pkts"),
-                            .is_scheduler = flag(row, "is_scheduler")});
+                            .is_scheduler = flag(row, "is_scheduler"),
+                            .is_stage = flag(row, "is_stage")});
   }
 }
 

@@ -122,6 +122,7 @@ nb::dict model_to_python(const exec::ControlModel& model) {
     row["holds_back"] = input.holds_back;
     row["window_pkts"] = input.window_pkts;
     row["is_scheduler"] = input.is_scheduler;
+    row["is_stage"] = input.is_stage;
   });
   out["batch_limit_pkts"] = model.batch_limit_pkts;
   out["modules"] = list_of(model.modules, [](nb::dict& row, const exec::ControlModule& module) {

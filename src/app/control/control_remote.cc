@@ -131,7 +131,8 @@ Value model_value(const exec::ControlModel& model) {
                           {"size_pkts", input.size_pkts},
                           {"holds_back", input.holds_back},
                           {"window_pkts", input.window_pkts},
-                          {"is_scheduler", input.is_scheduler}});
+                          {"is_scheduler", input.is_scheduler},
+                          {"is_stage", input.is_stage}});
   }
   return Dict{{"batch_limit_pkts", model.batch_limit_pkts},
               {"inputs", std::move(inputs)},

@@ -36,6 +36,7 @@ sessions = load_script("sessions")
 beside_fixed = load_script("beside_fixed")
 real_ports = load_script("real_ports")
 router_twin = load_script("router_twin")
+stage_batches = load_script("stage_batches")
 Interval = figures.Interval
 
 
@@ -408,3 +409,22 @@ def test_a_daemon_without_its_namespaces_is_ended_by_its_state_file(tmp_path: Pa
     real_ports.end_daemon(state)
     assert process.wait(60) == -signal.SIGTERM
     real_ports.end_daemon(state)  # nor any more
+
+
+def test_a_point_is_missed_where_settings_that_stay_keep_the_slo() -> None:
+    def point(violated: tuple[float, ...], best_violated: float) -> Any:
+        return stage_batches.Point("hold", 1000, "150us", violated, "8 30us", best_violated)
+
+    assert point((0.0, 0.05), 0.0).is_missed
+    assert not point((0.0, 0.0), 0.0).is_missed
+    assert not point((1.0, 1.0), 0.05).is_missed
+
+
+@pytest.mark.parametrize(("text", "ns"), [("150us", 150e3), ("1.5ms", 1.5e6)])
+def test_slos_are_times(text: str, ns: float) -> None:
+    assert stage_batches.ns_of(text) == ns
+
+
+def test_an_slo_without_a_unit_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert stage_batches.main(["150"]) == 2
+    assert "150us" in capsys.readouterr().out

@@ -55,6 +55,13 @@ def test_optimal_is_as_busy_as_the_least_busy_fixed_triggers() -> None:
 
 
 @needs_extension
+def test_optimal_keeps_what_fixed_batches_of_stages_keep() -> None:
+    table = run("stage_batches.py", "150us")
+    assert table.returncode == 0, table.stdout + table.stderr
+    assert table.stdout.splitlines()[-1].startswith("0 of 6 points missed"), table.stdout
+
+
+@needs_extension
 def test_optimal_chooses_rings_and_triggers_of_several_tasks() -> None:
     table = run("many_tasks.py", "--pipelines", "1", "--jobs", "1", "optimal")
     assert table.returncode == 0, table.stderr
