@@ -129,10 +129,13 @@ void limit_flow(const ProgramView& view, const Evaluation& at, const ProgramFlow
       behind_ns -= at.fill_ns[v];
       regular_ns += at.fill_ns[v];
       if (triggers_pkts[v] > 0) variance += at.fill_ns[v] * at.fill_ns[v] / triggers_pkts[v];
-      const double latest_ns =
-          std::max(left_ns - behind_ns, regular_ns + kFillSigmas * std::sqrt(variance));
+      const double filled_ns = regular_ns + kFillSigmas * std::sqrt(variance);
+      const double latest_ns = std::max(left_ns - behind_ns, filled_ns);
       if (law.queue_ns > 0) {
-        limits[v] = std::min(limits[v], latest_ns + law.queue_ns);
+        // The queue may be gone before the limit is changed: only what regular batches need goes beyond.
+        const double queued_ns =
+            std::max(filled_ns + law.queue_ns, std::min(latest_ns + law.queue_ns, last_ns));
+        limits[v] = std::min(limits[v], queued_ns);
       } else {
         // Of few packets chance decides when a batch is full. Many then leave by age and have to be in time,
         // as long as no batches are cut that are as regular as planned.

@@ -48,6 +48,34 @@ def test_a_flow_that_sends_less_keeps_its_slo() -> None:
     assert max(series["delay_max_ns"][CHANGE_AFTER:]) <= SLO_NS
 
 
+def test_limits_made_for_a_queue_keep_slos_when_nearly_all_traffic_stops() -> None:
+    # Without batches 3 Mpps are not carried, so limits leave time for a full ring. They are still in
+    # force when only a 300th of the load comes and no batch fills any more.
+    rise, fall, periods = 3, 8, 10
+    period_ns = 50_000_000
+    case = Case(
+        "a 300th of the load",
+        "gateway",
+        "optimal",
+        {"branches": 4, "nexthops": 8, "fib_size": 1000, "age_limit": NO_LIMIT},
+        sets=("idle=hold", "load.rate=200k", f"flow_*.slo={SLO_NS}ns"),
+        events=(
+            f"events:\n  - {{at: {rise * period_ns}ns, set: 'load.rate=3M'}}\n"
+            f"  - {{at: {fall * period_ns}ns, set: 'load.rate=10k'}}\n"
+        ),
+        costs="paper",
+        overflow="drop",
+        period_ns=period_ns,
+        periods=periods,
+        watched_module="acl_0_0",
+    )
+    series = run_case(inputs_of(case), case)["series"]
+    assert series["trigger_pkts"][fall] == 32
+    assert series["busy_ratio"][fall - 1] > 0.95
+    assert not any(series["is_violated"])
+    assert max(series["worst_delay_ns"][fall:]) <= SLO_NS
+
+
 def test_flows_of_few_packets_keep_slos_that_their_batches_need() -> None:
     # Some of 64 groups of addresses have 10 packets per SLO, in no order: chance fills their batches,
     # and many leave by age. With limits that are late by a run, half of the periods were.
