@@ -16,9 +16,10 @@ constexpr double kChanceSigmas = 3;  // for one count
 constexpr double kMinScale =
     0.5;  // of measured over modelled spread: beyond, other things are to blame
 constexpr double kMaxScale = 3;
-constexpr double kMaxAged = 0.2;  // share of releases: with more, runs are not those of triggers
-constexpr double kMoved = 0.1;    // relative change of an arriving batch
-constexpr double kStairs = 0.15;  // of a batch's cost: beyond this the cost is not a line
+constexpr double kMaxAged = 0.2;   // share of releases: with more, runs are not those of triggers
+constexpr double kAgedKept = 0.9;  // per period, of the share of releases by age
+constexpr double kMoved = 0.1;     // relative change of an arriving batch
+constexpr double kStairs = 0.15;   // of a batch's cost: beyond this the cost is not a line
 // Releases by age may miss their first packet's SLO this many times as often.
 constexpr double kOftener = 10;
 
@@ -246,7 +247,10 @@ void ProgramView::update_head(const Snapshot& snapshot, uint32_t h) {
   }
   head.n_aged =
       static_cast<double>(period.causes[static_cast<uint32_t>(exec::Cause::kAge)].firings);
+  const double was_aged = head.aged.value;
   if (head.n_releases > 0) head.aged.follow(head.n_aged / head.n_releases, head.n_aged);
+  // What left by age once, as a flow sent less, may do so again.
+  head.aged.value = std::max(head.aged.value, kAgedKept * was_aged);
   aggregate(snapshot, h);
   set_stair(snapshot, h);
   ProgramModule& module = program_.modules[h];
