@@ -318,6 +318,8 @@ double Optimal::lateness() const {
 
 void Optimal::solve() {
   carry();
+  // What teaches nothing about triggers teaches nothing about credits.
+  if (std::ranges::any_of(flows_, &Flow::is_excused)) return;
   const uint32_t mine_credit = rings_.in_force();
   const uint32_t other = rings_.other_to_look_at(load_.is_saturated());
   if (other == 0) return;
