@@ -88,8 +88,8 @@ void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const 
   const double last_ns = std::exchange(last_ns_, measured_ns_);
   double ratio = std::clamp(measured_ns_ / modelled_ns, kMinRatio, kMaxRatio);
   // Without buffers all runs may be alike: a shorter delay then says little about runs with
-  // buffers.
-  if (!how.holds) ratio = std::max(ratio, std::min(1.0, ratio_));
+  // buffers, where runs of a single task make the delay.
+  if (!how.holds && !how.crosses) ratio = std::max(ratio, std::min(1.0, ratio_));
   if (ratio > ratio_ && how.is_cut && !is_late_) return;
   const double error = ratio / ratio_ - 1;
   if (periods_ > 0 && how.holds) {

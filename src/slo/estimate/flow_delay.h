@@ -26,8 +26,9 @@ class FlowDelay {
  public:
   // Properties of a period beside its counts.
   struct How {
-    bool holds = false;   // packets were held: periods without holding say little about these
-    bool is_cut = false;  // age limits often fired before triggers, so they set the delays
+    bool holds = false;    // packets were held: periods without holding say little about these
+    bool crosses = false;  // several tasks: runs of one of them are only a part of the delay
+    bool is_cut = false;   // age limits often fired before triggers, so they set the delays
   };
   // Starts a period with this SLO.
   void begin(uint64_t slo_ns);

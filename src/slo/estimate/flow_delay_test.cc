@@ -128,6 +128,16 @@ TEST(FlowDelay, TheUsualDelayHasLittleOfAPeriodsNoise) {
   EXPECT_NEAR(delay.usual_ns(), 16'000, 10);
 }
 
+// Rings and other tasks are as fast with buffers.
+TEST(FlowDelay, PeriodsWithoutBuffersShowShorterDelaysOfSeveralTasks) {
+  for (const bool crosses : {false, true}) {
+    FlowDelay delay;
+    delay.begin(static_cast<uint64_t>(kSloNs));
+    delay.learn(measured(12'000), 15'000, {.crosses = crosses}, 0.95);
+    EXPECT_NEAR(delay.own_ratio(), crosses ? 0.8 : 1, 0.001);
+  }
+}
+
 TEST(FlowDelay, ErrorsCountPerChangeOfDelay) {
   FlowDelay delay;
   learn(delay, 10'000, 10'000);

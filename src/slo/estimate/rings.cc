@@ -5,9 +5,10 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kWasteStep = 0.3;           // step of a waste estimate towards the measured waste
-constexpr double kForgotten = 0.999;         // decay of the estimates per period
-constexpr uint32_t kDwellPeriods = 4;        // periods until another credit is tried
+constexpr double kWasteStep = 0.3;     // step of a waste estimate towards the measured waste
+constexpr double kForgotten = 0.999;   // decay of the estimates per period
+constexpr uint32_t kDwellPeriods = 4;  // periods until another credit is tried
+constexpr uint32_t kMinPatience = 16;  // half of the periods until one is tried again that failed
 constexpr uint32_t kMaxDwellPeriods = 4096;  // after many changes: looks again all the same
 // In front of a packet scheduler, packets wait for their turn on the link; in a stage, for their device.
 bool is_ring(const exec::ControlInput& input) {
@@ -45,6 +46,7 @@ void Rings::update(const Load& load, const Program& program) {
     }
   }
   set_credit(std::max(in_force_, 1U));
+  if (!load.is_saturated()) before_.reset();
   if (is_fresh_ || !load.is_saturated()) return;
   for (double& waste : waste_) waste *= kForgotten;
   waste_[in_force_] += kWasteStep * (load.least_idle() - waste_[in_force_]);
@@ -71,6 +73,13 @@ void Rings::set_rate(const Load& load, double rate_pkts_per_ns) {
     const double rate = load.visits()[t] * rate_pkts_per_ns;
     wait_ns_[t] = rate > 0 ? ring_pkts_[t] / rate : 0;
   }
+}
+
+std::optional<Rings::Point> Rings::way_back(bool is_kept, bool stays_late, double pkts_per_ns) {
+  if (is_kept) before_.reset();
+  if (!before_ || (!stays_late && pkts_per_ns >= before_->pkts_per_ns)) return std::nullopt;
+  dwell_periods_ = std::max(dwell_periods_, kMinPatience);
+  return std::exchange(before_, std::nullopt);
 }
 
 uint32_t Rings::other_to_look_at(bool is_saturated) {

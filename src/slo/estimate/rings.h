@@ -2,8 +2,11 @@
 // rings.h - how much each ring between tasks may hold, and how long packets wait in it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "slo/estimate/load.h"
@@ -13,8 +16,8 @@
 namespace batchplane::slo {
 
 // All rings share one credit, in batches. With a smaller credit packets wait less, but workers wait
-// for each other more often. That loss is measured; for credits never tried it is assumed to be 0,
-// so the next larger and smaller ones are tried where the model predicts a gain.
+// for each other more often. That loss is measured; for credits larger than any tried it is assumed to be 0,
+// so these are tried where the model predicts a gain. A credit that fails goes back.
 class Rings {
  public:
   static constexpr uint32_t kMaxCreditBatches = 8;  // waste hardly falls beyond
@@ -30,10 +33,23 @@ class Rings {
   // Packets waiting in front of a task, at the credit set.
   [[nodiscard]] double left_pkts(uint32_t task) const { return ring_pkts_[task]; }
   [[nodiscard]] double wait_ns(uint32_t task) const { return wait_ns_[task]; }
-  // Share of the rate that a credit loses to workers waiting for each other.
-  [[nodiscard]] double waste(uint32_t credit_batches) const { return waste_[credit_batches]; }
+  // Share of the rate that a credit loses to workers waiting for each other: no less than a larger one loses.
+  [[nodiscard]] double waste(uint32_t credit_batches) const {
+    return *std::max_element(waste_.begin() + credit_batches, waste_.end());
+  }
   // Credit in force since the last decision; kUsual before the first.
   [[nodiscard]] uint32_t in_force() const { return in_force_ == 0 ? kUsual : in_force_; }
+  // What a credit carried with all SLOs kept, and with which triggers.
+  struct Point {
+    uint32_t credit_batches = 0;
+    std::vector<uint32_t> triggers_pkts;
+    double pkts_per_ns = 0;
+  };
+  // To be called when another credit is set and all SLOs are kept.
+  void leave(Point before) { before_ = std::move(before); }
+  // What should come back until the credit in force has kept all SLOs: it carries less than the one before, or
+  // would stay late, as triggers rest.
+  [[nodiscard]] std::optional<Point> way_back(bool is_kept, bool stays_late, double pkts_per_ns);
   // A credit other than the one in force was set for the next decision.
   [[nodiscard]] bool is_changing() const {
     return has_rings_ && in_force_ != 0 && credit_batches_ != in_force_;
@@ -58,6 +74,7 @@ class Rings {
   std::array<double, kMaxCreditBatches + 1> waste_ = {};
   uint32_t credit_batches_ = 0;  // set last
   uint32_t in_force_ = 0;        // 0: as in the pipeline
+  std::optional<Point> before_;  // the credit in force, which has not kept all SLOs yet
   uint32_t periods_ = 0;         // since it changed
   uint32_t dwell_periods_ = 1;   // periods for which it stays
   bool is_fresh_ = false;

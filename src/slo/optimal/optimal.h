@@ -85,6 +85,9 @@ class Optimal final : public Controller {
   void observe(const Snapshot& snapshot);
   // optimal_plan.cc: triggers and ring credits.
   void solve();
+  [[nodiscard]] bool is_any_late() const;
+  [[nodiscard]] bool stays_late() const;
+  [[nodiscard]] bool take_credit_back();
   void carry();
   [[nodiscard]] bool is_fine_as_it_is() const;
   void give_up_margins();

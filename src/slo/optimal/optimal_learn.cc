@@ -18,7 +18,7 @@ constexpr double kOftenCut = 0.1;     // share of releases by age
 FlowDelay::How Optimal::how(const Snapshot& snapshot, uint32_t f) const {
   const Program& program = view_.program();
   const ProgramFlow& row = program.flows[f];
-  FlowDelay::How how;
+  FlowDelay::How how{.crosses = row.tasks_end - row.tasks_begin > 1};
   double aged = 0;
   double all = 0;
   for (uint32_t i = row.modules_begin; i < row.modules_end; ++i) {

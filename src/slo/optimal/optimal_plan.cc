@@ -316,15 +316,40 @@ double Optimal::lateness() const {
   return worst;
 }
 
+// An SLO was broken, and the plan leaves everything as it is.
+bool Optimal::stays_late() const {
+  return is_any_late() && std::ranges::equal(chosen_, view_.current());
+}
+
+bool Optimal::is_any_late() const {
+  return std::ranges::any_of(flows_, [](const Flow& flow) { return flow.delay.is_late(); });
+}
+
+// A credit in vain goes back together with the triggers that were in force with the one before.
+bool Optimal::take_credit_back() {
+  const auto back = rings_.way_back(!is_any_late(), stays_late(), load_.rate_pkts_per_ns());
+  if (!back) return false;
+  rings_.set_credit(back->credit_batches);
+  found_.solution.is_infeasible.assign(flows_.size(), false);
+  restore(found_, back->triggers_pkts);
+  return true;
+}
+
 void Optimal::solve() {
   carry();
+  // What teaches nothing about triggers teaches nothing about credits.
+  if (std::ranges::any_of(
+          flows_, [](const Flow& flow) { return flow.is_excused && flow.delay.slo_ns() > 0; })) {
+    return;
+  }
+  if (take_credit_back()) return;
   const uint32_t mine_credit = rings_.in_force();
   const uint32_t other = rings_.other_to_look_at(load_.is_saturated());
   if (other == 0) return;
   const double mine_late = lateness();
   const double least_pps =
       kWorthAnother * found_.rate_pkts_per_ns * (1 - rings_.waste(mine_credit));
-  const bool was_met = mine_late <= kAlmost || is_fine_as_it_is();
+  const bool was_met = (mine_late <= kAlmost && !stays_late()) || is_fine_as_it_is();
   if (was_met && best_rate() * (1 - rings_.waste(other)) <= least_pps) return;
   JointSolution mine = std::move(found_);
   std::vector<uint32_t> mine_chosen = chosen_;
@@ -332,8 +357,15 @@ void Optimal::solve() {
   const double late = lateness();
   const bool is_faster = found_.rate_pkts_per_ns * (1 - rings_.waste(other)) > least_pps;
   const bool is_met = late <= kAlmost;
-  if (is_met && (!was_met || is_faster)) return;
-  if (!is_met && !was_met && kWorthAnother * late < mine_late) return;
+  const bool is_later_still = !is_met && kWorthAnother * late >= mine_late;
+  if (was_met ? is_met && is_faster : !is_later_still) {
+    if (is_fine_as_it_is()) {
+      rings_.leave({mine_credit,
+                    {view_.current().begin(), view_.current().end()},
+                    load_.rate_pkts_per_ns()});
+    }
+    return;
+  }
   rings_.set_credit(mine_credit);
   restore(std::move(mine), std::move(mine_chosen));
 }

@@ -17,10 +17,18 @@ MAX_VIOLATED = 0.05
 
 # The seed, the best triggers that were found for it, by task, and their ring credit. A ring does not
 # only fill where its worker is never idle (29), age limits that leave no time for triggers release
-# everything (28), and an SLO that is kept is no reason for another credit (25).
+# everything (28), and an SLO that is kept is no reason for another credit (25), nor are packets that were late
+# before (47). A plan that is late as it stands is a reason (32), and so are SLOs that another credit kept (125).
 @pytest.mark.parametrize(
     ("seed", "triggers_pkts", "credit_pkts"),
-    [(29, (0, 20), 64), (28, (0, 20), 64), (25, (0, 0, 0, 0), 64)],
+    [
+        (29, (0, 20), 64),
+        (28, (0, 20), 64),
+        (25, (0, 0, 0, 0), 64),
+        (47, (0, 0, 0), 64),
+        (32, (0, 0), 32),
+        (125, (0, 0), 32),
+    ],
 )
 def test_several_tasks_carry_what_fixed_triggers_do(
     seed: int, triggers_pkts: tuple[int, ...], credit_pkts: int
