@@ -127,7 +127,6 @@ class Solver {
                                         double to) const;
   [[nodiscard]] Raise raise_of(const Program& program, uint32_t module) const;
   void take_room(const Program& program, uint32_t module, const Raise& raise);
-  bool raise_once(const Program& program);
   void raise_greedily(const Program& program);
   [[nodiscard]] size_t cheapest_to_lower(const Program& program, uint32_t f) const;
   bool lower_until_fits(const Program& program, size_t& worst);
