@@ -308,19 +308,13 @@ bool Solver::relax_all(const Program& program, bool is_warm) {
     relax(program);
     if (!any_short_) return true;
   }
-  // Turnaround is least with large triggers or, if single firings are heavy, with none.
-  for (const bool is_from_most : {true, false}) {
-    for (size_t v = 0; v < size_.size(); ++v) {
-      size_[v] = is_from_most ? program.modules[v].max_pkts : 0;
-    }
-    choose_free(program);
-    clamp_to_bounds();
-    std::ranges::fill(emphasis_, 0.0);
-    std::ranges::fill(penalty_, 0.0);
-    relax(program);
-    if (!any_short_) return true;
-  }
-  return false;
+  for (size_t v = 0; v < size_.size(); ++v) size_[v] = program.modules[v].max_pkts;
+  choose_free(program);
+  clamp_to_bounds();
+  std::ranges::fill(emphasis_, 0.0);
+  std::ranges::fill(penalty_, 0.0);
+  relax(program);
+  return !any_short_;
 }
 
 void Solver::exclude_short(const Program& program) {
