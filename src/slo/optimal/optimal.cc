@@ -159,8 +159,7 @@ void Optimal::keep_what_fits() {
     mix(kept);
     const bool is_mixed = kept != view_.current();
     if (is_mixed) evaluate_at(kept, trial_);
-    const double noise = carries(trial_) ? gain_noise_ : 0;
-    const bool gains = cost_of(trial_) - best > std::max(kKeepWithin, noise) * best;
+    const bool gains = cost_of(trial_) - best > std::max(kKeepWithin, gain_noise_) * best;
     if (gains || (is_mixed && !keep_budgets(trial_))) kept.assign(chosen_.begin(), chosen_.end());
   }
   take({kept.begin(), kept.end()});

@@ -134,6 +134,21 @@ TEST(Overload, ASlowMomentLeavesNothingBehind) {
   EXPECT_LE(rig.violated_of(150), 1);
 }
 
+// While the input pauses, runs are as full as ever and the worker is idle: nothing to judge triggers by, unless
+// it always is so.
+TEST(Overload, OnlyPausesWithoutEndChangeTriggers) {
+  RingPlant plant(std::vector<RingPlantLeaf>(8, {300, 25, 1, 1e6}), 0, 1);
+  Optimal optimal(plant.model, {});
+  const auto wants_change = [&] {
+    Snapshot seen = plant.run(kPeriodNs, kPercentile);
+    seen.tasks[0].idle_ns = 2 * seen.tasks[0].busy_ns;
+    return !optimal.step(seen).changes.empty();
+  };
+  EXPECT_TRUE(wants_change()) << "the first period counts, whatever it is";
+  for (int i = 0; i < 50; ++i) EXPECT_FALSE(wants_change()) << i;
+  EXPECT_TRUE(wants_change());
+}
+
 // A worker that is idle for most of the time, on a core that fires held packets then. In every other period the
 // laws say six times what is measured, as those of a kernel's ports may: no buffer is to hold anything.
 TEST(OptimalOverload, AnIdleWorkerHoldsNothingWhateverLawsSay) {

@@ -68,18 +68,14 @@ void Solver::prepare(const Program& program) {
     by_flow->assign(n_flows, 0);
   }
   for (auto* flags : {&is_free_, &is_pinned_}) flags->assign(n, 0);
-  for (auto* flags : {&is_short_, &is_out_, &is_implied_}) flags->assign(n_flows, 0);
+  for (auto* flags : {&is_short_, &is_out_}) flags->assign(n_flows, 0);
   for (auto* by_task : {&emphasis_, &feedback_, &penalty_feedback_}) {
     by_task->assign(program.tasks.size(), 0);
   }
-  held_by_.assign(n_flows, 0);
   held_.assign(n, {});
   free_modules_.reserve(program.flow_modules.size());
   free_paths_begin_.assign(n_flows + 1, 0);
   was_free_.clear();
-  first_held_alike_.assign(n_flows, 0);
-  flows_of_sets_.resize(2 * n_flows);
-  least_of_set_.assign(n_flows, 0);
   next_alike_.assign(n, kNoModule);
   task_room_ns_.assign(program.tasks.size(), 0);
   turnaround_prices_.assign(program.tasks.size(), {});
@@ -312,19 +308,13 @@ bool Solver::relax_all(const Program& program, bool is_warm) {
     relax(program);
     if (!any_short_) return true;
   }
-  // Turnaround is least with large triggers or, if single firings are heavy, with none.
-  for (const bool is_from_most : {true, false}) {
-    for (size_t v = 0; v < size_.size(); ++v) {
-      size_[v] = is_from_most ? program.modules[v].max_pkts : 0;
-    }
-    choose_free(program);
-    clamp_to_bounds();
-    std::ranges::fill(emphasis_, 0.0);
-    std::ranges::fill(penalty_, 0.0);
-    relax(program);
-    if (!any_short_) return true;
-  }
-  return false;
+  for (size_t v = 0; v < size_.size(); ++v) size_[v] = program.modules[v].max_pkts;
+  choose_free(program);
+  clamp_to_bounds();
+  std::ranges::fill(emphasis_, 0.0);
+  std::ranges::fill(penalty_, 0.0);
+  relax(program);
+  return !any_short_;
 }
 
 void Solver::exclude_short(const Program& program) {

@@ -83,7 +83,6 @@ class Solver {
 
   // program_dual.cc
   void solve_dual(const Program& program);
-  void set_implied(const Group& group);
   void solve_group(const Group& group);
   double step_price(uint32_t flow);
   struct Held;
@@ -96,7 +95,6 @@ class Solver {
   }
   [[nodiscard]] double used_ns(uint32_t flow, double price_change, double& slope);
   void add_price(uint32_t flow, double change);
-  [[nodiscard]] uint32_t& first_with(uint64_t held_by);
   [[nodiscard]] double dual_value(const Group& group);
 
   // program_newton.cc
@@ -129,7 +127,6 @@ class Solver {
                                         double to) const;
   [[nodiscard]] Raise raise_of(const Program& program, uint32_t module) const;
   void take_room(const Program& program, uint32_t module, const Raise& raise);
-  bool raise_once(const Program& program);
   void raise_greedily(const Program& program);
   [[nodiscard]] size_t cheapest_to_lower(const Program& program, uint32_t f) const;
   bool lower_until_fits(const Program& program, size_t& worst);
@@ -197,14 +194,9 @@ class Solver {
   std::vector<double> first_hold_ns_;   // by flow: room that its first held packet takes
   std::vector<uint8_t> is_short_;       // by flow: over budget even with all its modules bypassed
   std::vector<uint8_t> is_out_;         // by flow: not constrained
-  std::vector<uint8_t> is_implied_;     // by flow: within budget whenever some other flow is
   std::vector<uint8_t> was_free_;       // is_free_, when what follows was set
   std::vector<uint32_t> free_modules_;  // by flow, those on its path
   std::vector<uint32_t> free_paths_begin_;  // size: flows + 1
-  std::vector<uint64_t> held_by_;           // by flow: hash of the set of its free modules
-  std::vector<uint32_t> flows_of_sets_;     // table of flows, by held_by_
-  std::vector<uint32_t> first_held_alike_;  // by flow: the first with this set of free modules
-  std::vector<uint32_t> least_of_set_;      // by first_held_alike_: the flow with the least room
   // A module that may hold, in the relaxed problem, and where it is at the price last asked for.
   struct Held {
     double slope = 0;

@@ -4,9 +4,7 @@
 // and by Newton steps on the dual of the group where flows share modules.
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
-#include "slo/model/set_hash.h"
 #include "slo/solver/program.h"
 
 namespace batchplane::slo {
@@ -15,7 +13,6 @@ constexpr double kTight = 1e-5;      // of the room: counts as exactly within th
 constexpr uint32_t kMaxSteps = 60;   // for one price
 constexpr uint32_t kMaxSweeps = 60;  // over a group
 constexpr double kSteady = 1e-3;     // relative change of prices in a sweep
-constexpr uint32_t kNoFlow = ~0U;
 }  // namespace
 
 // Where the module is at a price. It is asked several times at one price, by each of its flows.
@@ -108,49 +105,14 @@ double Solver::dual_value(const Group& group) {
   return value;
 }
 
-// Of flows that the same modules may hold, only the one with the least room counts: behind a buffer
-// that many flows share, they would otherwise take turns paying for it.
-void Solver::set_implied(const Group& group) {
-  for (uint32_t i = group.begin; i < group.end; ++i) {
-    least_of_set_[first_held_alike_[group_flows_[i]]] = kNoFlow;
-  }
-  for (uint32_t i = group.begin; i < group.end; ++i) {
-    const uint32_t f = group_flows_[i];
-    is_implied_[f] = 0;
-    if (is_short_[f] != 0 || room_ns_[f] == kNoBudgetNs) continue;
-    uint32_t& least = least_of_set_[first_held_alike_[f]];
-    uint32_t implied = f;
-    if (least == kNoFlow || room_ns_[f] < room_ns_[least]) implied = std::exchange(least, f);
-    if (implied != kNoFlow) is_implied_[implied] = 1;
-  }
-  for (uint32_t i = group.begin; i < group.end; ++i) {
-    const uint32_t f = group_flows_[i];
-    if (is_implied_[f] != 0) add_price(f, -price_[f]);
-  }
-}
-
-// The place of the first flow held by this set of modules.
-uint32_t& Solver::first_with(uint64_t held_by) {
-  size_t at = held_by % flows_of_sets_.size();
-  while (flows_of_sets_[at] != kNoFlow && held_by_[flows_of_sets_[at]] != held_by) {
-    at = at + 1 < flows_of_sets_.size() ? at + 1 : 0;
-  }
-  return flows_of_sets_[at];
-}
-
 void Solver::solve_group(const Group& group) {
-  uint32_t flows = group.end - group.begin;
-  if (flows > 1) {
-    set_implied(group);
-    for (uint32_t i = group.begin; i < group.end; ++i) flows -= is_implied_[group_flows_[i]];
-  }
-  const bool is_single = flows == 1;
+  const bool is_single = group.end - group.begin == 1;
   if (!is_single) newton(group);  // from the prices of the last problem
   for (uint32_t sweep = 0; sweep < kMaxSweeps; ++sweep) {
     double change = 0;
     for (uint32_t i = group.begin; i < group.end; ++i) {
       const uint32_t f = group_flows_[i];
-      if (is_short_[f] != 0 || is_implied_[f] != 0) continue;
+      if (is_short_[f] != 0) continue;
       change = std::max(change, step_price(f));
     }
     if (is_single || change < kSteady) return;
@@ -171,18 +133,6 @@ void Solver::set_free_paths(const Program& program) {
     }
   }
   free_paths_begin_[program.flows.size()] = static_cast<uint32_t>(free_modules_.size());
-  std::ranges::fill(flows_of_sets_, kNoFlow);
-  for (const Group& group : groups_) {
-    for (uint32_t i = group.begin; i < group.end; ++i) {
-      const uint32_t f = group_flows_[i];
-      // Flows that nothing may hold are alike within their group only.
-      held_by_[f] = mixed_bits(~uint64_t{group.begin});
-      for (const uint32_t v : free_path(f)) held_by_[f] += mixed_bits(v + 1);
-      uint32_t& first = first_with(held_by_[f]);
-      if (first == kNoFlow) first = f;
-      first_held_alike_[f] = first;
-    }
-  }
 }
 
 // Sizes follow from prices; the price of a short flow is given.

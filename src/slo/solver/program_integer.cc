@@ -8,9 +8,8 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kRounding = 1e-6;    // sizes this close below an integer count as it
-constexpr uint32_t kMixedRounds = 2;  // of raises, where fills mix
-constexpr uint32_t kMaxDrops = 4;     // buffers of a group that are bypassed for their price
+constexpr double kRounding = 1e-6;  // sizes this close below an integer count as it
+constexpr uint32_t kMaxDrops = 4;   // buffers of a group that are bypassed for their price
 constexpr uint32_t kNone = ~0U;
 }  // namespace
 
@@ -271,8 +270,8 @@ void Solver::take_room(const Program& program, uint32_t v, const Raise& raise) {
   raises_[v] = raise_of(program, v);
 }
 
-// Makes the raises that gain most per ns of budget, until nothing fits. False when nothing fitted.
-bool Solver::raise_once(const Program& program) {
+// Makes the raises that gain most per ns of budget, until nothing fits.
+void Solver::raise_greedily(const Program& program) {
   const auto max_raises = static_cast<uint32_t>(4 * triggers_.size());
   set_rooms(program);
   for (uint32_t v = 0; v < triggers_.size(); ++v) raises_[v] = raise_of(program, v);
@@ -281,20 +280,9 @@ bool Solver::raise_once(const Program& program) {
     for (uint32_t v = 1; v < triggers_.size(); ++v) {
       if (raises_[v].gain > raises_[chosen].gain) chosen = v;
     }
-    if (triggers_.empty() || raises_[chosen].gain <= 0) return i > 0;
+    if (triggers_.empty() || raises_[chosen].gain <= 0) return;
     const Raise raise = raises_[chosen];
     take_room(program, chosen, raise);
-  }
-  return true;
-}
-
-// Repeats where fills mix: there a raise takes less of a budget than it was charged. Modules that
-// were bypassed before may mix now.
-void Solver::raise_greedily(const Program& program) {
-  for (uint32_t round = 0; round < kMixedRounds && raise_once(program); ++round) {
-    if (!program.mixes_fills) return;
-    evaluate(program, triggers_, at_);
-    if (std::ranges::none_of(at_.mixing_ns, [](double ns) { return ns > 0; })) return;
   }
 }
 
