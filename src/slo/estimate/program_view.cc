@@ -129,6 +129,7 @@ void ProgramView::find_stages_before(std::vector<std::pair<uint32_t, uint32_t>>&
       const uint32_t after = head_of_[to];
       if (after == kNoHead || is_stage(after)) continue;
       heads_[after].before.push_back({.head = h});
+      program_.modules[after].before = kNoModule;
       edges.emplace_back(h, after);
     }
   }
@@ -225,6 +226,15 @@ void ProgramView::set_stair(const Snapshot& snapshot, uint32_t h) {
   heads_[h].extra_ns = stair.extra_at(heads_[h].executed_pkts);
 }
 
+void ProgramView::Head::count_releases(double all, double by_age) {
+  n_releases = all;
+  n_aged = by_age;
+  const double was_aged = aged.value;
+  if (all > 0) aged.follow(by_age / all, by_age);
+  // What left by age once, as a flow sent less, may do so again.
+  aged.value = std::max(aged.value, kAgedKept * was_aged);
+}
+
 void ProgramView::update_head(const Snapshot& snapshot, uint32_t h) {
   const exec::ModulePeriod& period = snapshot.modules[segments_[h].head];
   const uint32_t task = program_.modules[h].task;
@@ -241,16 +251,13 @@ void ProgramView::update_head(const Snapshot& snapshot, uint32_t h) {
     head.arriving.follow(std::clamp(arrived / n, 1.0, limit), n, chance_sigmas_);
   }
   current_[h] = std::min(period.trigger_pkts, model_.batch_limit_pkts);
-  head.n_releases = 0;
+  double n_releases = 0;
   for (const exec::CauseCount& cause : period.causes) {
-    head.n_releases += static_cast<double>(cause.firings);
+    n_releases += static_cast<double>(cause.firings);
   }
-  head.n_aged =
-      static_cast<double>(period.causes[static_cast<uint32_t>(exec::Cause::kAge)].firings);
-  const double was_aged = head.aged.value;
-  if (head.n_releases > 0) head.aged.follow(head.n_aged / head.n_releases, head.n_aged);
-  // What left by age once, as a flow sent less, may do so again.
-  head.aged.value = std::max(head.aged.value, kAgedKept * was_aged);
+  head.count_releases(
+      n_releases,
+      static_cast<double>(period.causes[static_cast<uint32_t>(exec::Cause::kAge)].firings));
   aggregate(snapshot, h);
   set_stair(snapshot, h);
   ProgramModule& module = program_.modules[h];
@@ -423,8 +430,10 @@ void ProgramView::update_stages(const Snapshot& snapshot) {
   for (uint32_t h = first; h < heads_.size(); ++h) {
     ProgramModule& module = program_.modules[h];
     const exec::StageTotals& jobs = stages_.totals(stage_of(h));
-    const auto aged = static_cast<double>(jobs.aged_jobs);
-    heads_[h].aged.follow(ratio(aged, static_cast<double>(jobs.sent_jobs)), aged);
+    heads_[h].count_releases(static_cast<double>(jobs.sent_jobs),
+                             static_cast<double>(jobs.aged_jobs));
+    heads_[h].batches = static_cast<double>(jobs.sent_jobs);
+    heads_[h].pkts = static_cast<double>(jobs.sent_pkts);
     module.aged_share = heads_[h].aged.value;
     current_[h] = stages_.trigger_pkts(stage_of(h));
     heads_[h].executed_pkts = stages_.executed_pkts(stage_of(h));
@@ -464,7 +473,7 @@ std::optional<std::vector<double>> ProgramView::cheapest_outer() {
   std::vector<double> cheapest(heads_.size(), 0);
   for (uint32_t h = 0; h < heads_.size(); ++h) {
     const ProgramModule& module = program_.modules[h];
-    if (module.stair != nullptr) return std::nullopt;
+    if (module.stair != nullptr && !is_stage(h)) return std::nullopt;
     if (is_nested(h) || !is_holding(module, module.max_pkts)) continue;
     full[h] = module.max_pkts;
     if (gain_of_holding_ns(program_, module, module.max_pkts) > 0) cheapest[h] = module.max_pkts;

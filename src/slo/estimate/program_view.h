@@ -137,6 +137,7 @@ class ProgramView {
     double following_ns = 0;  // work that its firings caused elsewhere in the period
     Stair stair;
     double extra_ns = 0;  // of the mean batch, beyond the line
+    void count_releases(double all, double by_age);
     // Work in the period.
     [[nodiscard]] double work_ns() const {
       return batches * (cost_per_batch_ns + extra_ns) + pkts * cost_per_pkt_ns;

@@ -10,8 +10,9 @@ constexpr double kJobNs = 90;  // worker's time for a batch to go over and come 
 constexpr double kMostBusy = 0.8;  // of a device's time: room for what comes before the next step
 constexpr double kOverloaded = 0.95;  // the same, where age limits cut batches
 constexpr double kStays = 1.25;       // times the batch that a device needs: no reason to change it
-constexpr double kShortestNs = 100;   // of cycles
-constexpr double kLongestNs = 1e9;
+// Of cycles, in batches of one packet from each stage: in a longer one fixed costs are 5 % of the time or less.
+constexpr double kLongest = 20;
+constexpr double kShortest = 1e-3;  // of the longest one
 constexpr double kNearlyOne = 1.01;
 // Of a batch on a device that nobody has measured, before its batches have shown it.
 const BatchLaw kUnknownLaw{.batch_ns = 1'000, .pkt_ns = 300};
@@ -58,6 +59,7 @@ uint32_t Stages::batch_pkts(uint32_t s, uint32_t trigger_pkts) const {
 void Stages::measure(const Snapshot& snapshot, Stage& stage) const {
   const exec::InputPeriod& input = snapshot.inputs[stage.input];
   const exec::StageTotals& seen = input.stage.totals;
+  if (stage.own_limit_ns == 0) stage.own_limit_ns = input.stage.age_limit_ns;
   stage.seen = input.stage;
   if (is_unknown(stage.seen.law)) stage.seen.law = kUnknownLaw;
   const auto offered = static_cast<double>(input.offered_pkts);
@@ -68,7 +70,7 @@ void Stages::measure(const Snapshot& snapshot, Stage& stage) const {
   if (seen.jobs == 0) return;
   const auto jobs = static_cast<double>(seen.jobs);
   const double run_ns = static_cast<double>(seen.run_ns) / jobs;
-  stage.job_pkts = static_cast<double>(seen.pkts) / jobs;
+  stage.job_pkts = std::max(1.0, static_cast<double>(seen.pkts) / jobs);
   stage.scale.follow(run_ns / stage.seen.law.time_ns(stage.job_pkts, stage.pkt_bytes), jobs);
   stage.wait_ns.follow(std::max(0.0, static_cast<double>(seen.job_ns) / jobs - run_ns), jobs);
 }
@@ -76,41 +78,50 @@ void Stages::measure(const Snapshot& snapshot, Stage& stage) const {
 // Of the device's time, if the stage sends a batch once in a cycle.
 double Stages::device_share(const Stage& stage, double cycle_ns) const {
   const double scale = stage.scale.is_known ? stage.scale.value : 1;
-  const double pkts = std::clamp<double>(stage.rate.value * cycle_ns, 1, max_pkts(stage));
+  const double most_pkts = std::max(1U, max_pkts(stage));
+  const double pkts = std::clamp(stage.rate.value * cycle_ns, 1.0, most_pkts);
   return stage.rate.value * scale * stage.seen.law.busy_ns(pkts, stage.pkt_bytes) / pkts;
 }
 
-// Whether a device is busy for no more than this, with one batch of each of its stages in a cycle.
-bool Stages::keeps_up(const void* device, double cycle_ns, double most_busy) const {
-  double all = 0;
-  for (const Stage& stage : stages_) {
-    if (stage.seen.device != device) continue;
-    const double share = device_share(stage, cycle_ns);
-    if (share > most_busy) return false;
-    all += share / stage.seen.device_threads;
+// The stages that share a thread of the device with this one; at random, where there are more than threads.
+std::vector<const Stages::Stage*> Stages::beside(const Stage& stage) const {
+  std::vector<const Stage*> all;
+  for (const Stage& other : stages_) {
+    if (other.seen.device == stage.seen.device) all.push_back(&other);
   }
-  return all <= most_busy;
+  if (all.size() <= stage.seen.device_threads) all.assign(1, &stage);
+  return all;
 }
 
-// The shortest cycle in which a device keeps up, to 1 %. Batches of all its stages then fill in the same time,
-// as they would if each sent what came while the device was busy.
-double Stages::shortest_cycle_ns(const void* device, double most_busy) const {
-  double low_ns = kShortestNs;
-  double high_ns = kLongestNs;
+// The shortest cycle in which the device is busy for no more than this, with a batch of each of these stages,
+// to 1 %. Their batches then fill in the same time, as they would if each sent what came while the device was
+// busy. If there is none, one beyond which batches hardly save anything.
+double Stages::shortest_cycle_ns(const std::vector<const Stage*>& stages, double most_busy) const {
+  double high_ns = 0;
+  for (const Stage* stage : stages) {
+    const double scale = stage->scale.is_known ? stage->scale.value : 1;
+    high_ns += kLongest * scale * stage->seen.law.busy_ns(1, stage->pkt_bytes);
+  }
+  double low_ns = kShortest * high_ns;
+  const double threads = stages.size() == 1 ? 1 : stages.front()->seen.device_threads;
   while (high_ns > kNearlyOne * low_ns) {
     const double middle_ns = std::sqrt(low_ns * high_ns);
-    (keeps_up(device, middle_ns, most_busy) ? high_ns : low_ns) = middle_ns;
+    double busy = 0;
+    for (const Stage* stage : stages) busy += device_share(*stage, middle_ns) / threads;
+    (busy <= most_busy ? high_ns : low_ns) = middle_ns;
   }
   return high_ns;
 }
 
 void Stages::find_need(Stage& stage) const {
-  const double cycle_ns = shortest_cycle_ns(stage.seen.device, kMostBusy);
-  const double pkts = std::clamp<double>(stage.rate.value * cycle_ns, 1, max_pkts(stage));
+  const std::vector<const Stage*> all = beside(stage);
+  const double most_pkts = max_pkts(stage);
+  const double pkts =
+      std::clamp(stage.rate.value * shortest_cycle_ns(all, kMostBusy), 1.0, most_pkts);
   if (stage.need_pkts < pkts || stage.need_pkts > kStays * pkts) {
     stage.need_pkts = static_cast<uint32_t>(std::ceil(pkts));
   }
-  stage.least_limit_ns = shortest_cycle_ns(stage.seen.device, kOverloaded);
+  stage.least_limit_ns = shortest_cycle_ns(all, kOverloaded);
 }
 
 void Stages::set(const Snapshot& snapshot, Stage& stage, ProgramModule& module) const {
@@ -120,6 +131,7 @@ void Stages::set(const Snapshot& snapshot, Stage& stage, ProgramModule& module) 
   module = {.cost_per_batch_ns = kJobNs, .task = about.task};
   module.share = in_pkts > 0 ? std::min(1.0, taken / in_pkts) : 0;
   const bool is_inline = stage.seen.device == nullptr;
+  if (is_inline) module.cost_per_batch_ns = 0;
   const bool is_fixed = is_inline || about.max_job_pkts == 0;
   // Batches are what came while the device was busy, unless they are waited for.
   const bool is_held = !is_fixed && stage.seen.is_idle_hold;
@@ -127,7 +139,7 @@ void Stages::set(const Snapshot& snapshot, Stage& stage, ProgramModule& module) 
   module.max_pkts = taken > 0 && is_held ? about.max_job_pkts : 0;
   module.stair = &stage.steps;
   if (is_inline) return;  // the worker's time is in its runs
-  const double at = std::max(1.0, stage.job_pkts);
+  const double at = stage.job_pkts;
   const double scale = stage.scale.is_known ? stage.scale.value : 1;
   const auto time_ns = [&](double n) { return scale * stage.seen.law.time_ns(n, stage.pkt_bytes); };
   module.away_pkt_ns = std::max(0.0, (time_ns(2 * at) - time_ns(at / 2)) / (1.5 * at));

@@ -29,14 +29,17 @@ class Stages {
   }
   // Mean batch that came back in the period, 1 without any.
   [[nodiscard]] double executed_pkts(uint32_t stage) const { return stages_[stage].job_pkts; }
+  // The limit that it had before anything was decided.
+  [[nodiscard]] double own_limit_ns(uint32_t stage) const {
+    return static_cast<double>(stages_[stage].own_limit_ns);
+  }
   // Of the period.
   [[nodiscard]] const exec::StageTotals& totals(uint32_t stage) const {
     return stages_[stage].seen.totals;
   }
   // Batch to command for a trigger.
   [[nodiscard]] uint32_t batch_pkts(uint32_t stage, uint32_t trigger_pkts) const;
-  // Whether placement decides its batches; whether they are decided here, as they are not where the worker runs
-  // them.
+  // Whether placement decides its batches. Where it does not, and a device runs them, they are decided here.
   [[nodiscard]] bool is_placed(uint32_t stage) const { return max_pkts(stages_[stage]) == 0; }
   [[nodiscard]] bool is_decided(uint32_t stage) const {
     return !is_placed(stage) && stages_[stage].seen.device != nullptr;
@@ -53,13 +56,15 @@ class Stages {
     double job_pkts = 1;
     uint32_t need_pkts = 1;  // least batch with which the device keeps up
     double least_limit_ns = 0;
+    uint64_t own_limit_ns = 0;
     Stair steps;  // sizes worth looking at
   };
   void measure(const Snapshot& snapshot, Stage& stage) const;
   void find_need(Stage& stage) const;
   [[nodiscard]] double device_share(const Stage& stage, double cycle_ns) const;
-  [[nodiscard]] bool keeps_up(const void* device, double cycle_ns, double most_busy) const;
-  [[nodiscard]] double shortest_cycle_ns(const void* device, double most_busy) const;
+  [[nodiscard]] std::vector<const Stage*> beside(const Stage& stage) const;
+  [[nodiscard]] double shortest_cycle_ns(const std::vector<const Stage*>& stages,
+                                         double most_busy) const;
   void set(const Snapshot& snapshot, Stage& stage, ProgramModule& module) const;
   [[nodiscard]] uint32_t max_pkts(const Stage& stage) const {
     return model_.inputs[stage.input].max_job_pkts;

@@ -105,11 +105,36 @@ TEST(Stages, TheLeastBatchesAreThoseThatTheDeviceKeepsUpWith) {
   }
 }
 
-// A device without time for all gets the largest batches.
-TEST(Stages, AnOverloadedDeviceGetsTheLargestBatches) {
+// A device without time for all gets batches whose fixed costs hardly count.
+TEST(Stages, AnOverloadedDeviceGetsLargeBatches) {
   Rig rig({{1e-3, {.batch_ns = 20'000, .pkt_ns = 2000}}});
   rig.update();
-  EXPECT_EQ(rig.stages->batch_pkts(0, 0), kMaxJobPkts);
+  EXPECT_GE(rig.stages->batch_pkts(0, 0), 400U);
+}
+
+// Nothing that a light stage does helps a device that another one overloads.
+TEST(Stages, AnOverloadedDeviceKeepsNoOtherStageWaiting) {
+  const BatchLaw law{.batch_ns = 5'000, .pkt_ns = 1'000};
+  Rig rig({{1.2e-3, law}, {2e-6, law}});
+  rig.update();
+  EXPECT_LE(rig.stages->batch_pkts(1, 0), 2U);
+  EXPECT_LE(rig.stages->least_limit_ns(1), 20.1 * 2 * law.busy_ns(1, 0));
+  // With threads enough for all, each stage has its own.
+  Rig apart({{1.2e-3, law}, {2e-4, law}});
+  for (exec::InputPeriod& input : apart.snapshot.inputs) input.stage.device_threads = 2;
+  apart.update();
+  Rig alone({{2e-4, law}});
+  alone.update();
+  EXPECT_EQ(apart.stages->batch_pkts(1, 0), alone.stages->batch_pkts(0, 0));
+}
+
+TEST(Stages, WhatTheWorkerRunsCostsNoBatches) {
+  Rig rig({{1e-3, {.batch_ns = 20'000, .pkt_ns = 50}}});
+  rig.snapshot.inputs[0].stage.device = nullptr;
+  rig.update();
+  EXPECT_FALSE(rig.stages->is_decided(0));
+  EXPECT_EQ(rig.program.modules[0].cost_per_batch_ns, 0);
+  EXPECT_EQ(rig.program.modules[0].away_ns(32), 0);
 }
 
 TEST(Stages, WhatBatchesTookCorrectsTheLaw) {

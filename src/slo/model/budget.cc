@@ -6,7 +6,7 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kManyArrivals = 600;  // beyond, every trigger is reached: P(N < 256) < 1e-50
+constexpr double kManyArrivals = 600;  // beyond, their number hardly varies
 constexpr double kNoChance = 1e-12;
 }  // namespace
 
@@ -324,7 +324,7 @@ double load_saved(const Program& program, const Slopes& slopes, uint32_t v, doub
 double expected_batch_pkts(uint32_t trigger_pkts, double arrivals) {
   if (trigger_pkts <= 1) return trigger_pkts;
   if (!(arrivals > 0)) return 1;
-  if (arrivals > kManyArrivals) return trigger_pkts;
+  if (arrivals > kManyArrivals) return std::min<double>(trigger_pkts, 1 + arrivals);
   // sum over k = 0..q-1 of P(1 + N > k) = 1 + sum over j = 0..q-2 of P(N > j).
   double batch = 1;
   double term = std::exp(-arrivals);  // P(N = j)

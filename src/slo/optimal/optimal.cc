@@ -53,8 +53,8 @@ bool Optimal::keeps_budget(const Evaluation& at, uint32_t f) const {
   return found_.solution.is_infeasible[f] || at.delay_ns[f] <= view_.program().flows[f].budget_ns;
 }
 
-// Whether the flow keeps its SLO under the triggers in force, or is about as late as in the plan. A measured delay needs less margin
-// than a predicted one; one period of noise is no reason to move.
+// Whether the flow keeps its SLO under the triggers in force, or is about as late as in the plan. A
+// measured delay needs less margin than a predicted one; one period of noise is no reason to move.
 bool Optimal::keeps_slo(const Evaluation& in_force, uint32_t f) const {
   const Flow& flow = flows_[f];
   if (flow.delay.slo_ns() <= 0) return true;
@@ -272,14 +272,17 @@ bool is_worth_a_command(double old_limit_ns, double limit_ns) {
 void Optimal::change_stage(const Snapshot& snapshot, uint32_t h, Decision& decision) {
   const Stages& stages = view_.stages();
   const uint32_t s = view_.stage_of(h);
-  if (!stages.is_decided(s)) return;
+  // In a closed loop larger batches only wait for packets that wait for them.
+  if (!stages.is_decided(s) || load_.window_pkts() != 0) return;
   const exec::StagePeriod& now = snapshot.inputs[stages.input(s)].stage;
   const auto old_ns = static_cast<double>(now.age_limit_ns);
   const bool has_limit = limits_ns_[h] != exec::kStrandingAge;
   const double limit_ns =
-      std::max(has_limit ? static_cast<double>(limits_ns_[h]) : old_ns, stages.least_limit_ns(s));
+      std::max(has_limit ? static_cast<double>(limits_ns_[h]) : stages.own_limit_ns(s),
+               stages.least_limit_ns(s));
   limits_ns_[h] = static_cast<uint64_t>(limit_ns);
   const uint32_t batch_pkts = stages.batch_pkts(s, chosen_[h]);
+  has_moved_ |= batch_pkts != now.batch_pkts;
   if (batch_pkts == now.batch_pkts && !is_worth_a_command(old_ns, limit_ns)) return;
   decision.stages.push_back({view_.module(h), batch_pkts, limits_ns_[h]});
 }
@@ -290,6 +293,7 @@ void Optimal::change(const Snapshot& snapshot, Decision& decision) {
     return static_cast<double>(limit_ns == exec::kStrandingAge ? settings_.stranding_limit_ns
                                                                : limit_ns);
   };
+  has_moved_ = false;
   for (uint32_t h = 0; h < chosen_.size(); ++h) {
     if (view_.is_stage(h)) {
       change_stage(snapshot, h, decision);
@@ -305,15 +309,13 @@ void Optimal::change(const Snapshot& snapshot, Decision& decision) {
     const double old_ns = in_force_ns(period.age_limit_ns);
     if (now == old && (now == 0 || !is_worth_a_command(old_ns, limit_ns))) continue;
     const char* reason = "age";
+    has_moved_ |= now != old;
     if (now != old) {
       reason = old == 0 ? "hold" : now == 0 ? "bypass" : now > old ? "raise" : "lower";
     }
     decision.changes.push_back({m, now, limits_ns_[h], reason});
   }
   rings_.decide(decision);
-  has_moved_ = std::ranges::any_of(decision.changes, [&](const exec::BufferChange& change) {
-    return change.trigger_pkts != snapshot.modules[change.module].trigger_pkts;
-  });
 }
 
 bool Optimal::is_lull(const Snapshot& snapshot) {

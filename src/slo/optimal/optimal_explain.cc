@@ -51,7 +51,7 @@ const char* Optimal::why(uint32_t h, bool is_bound) const {
   }
   if (view_.is_stage(h) && module.max_pkts == 0) return "what comes while the device is busy";
   if (view_.is_stage(h) && chosen_[h] == 0) return "what the device needs to keep up";
-  const uint32_t most_pkts = std::max(model_.batch_limit_pkts, module.max_pkts);
+  const uint32_t most_pkts = view_.is_stage(h) ? module.max_pkts : model_.batch_limit_pkts;
   if (gain_of_holding_ns(view_.program(), module, most_pkts) <= 0) {
     return "batches arrive large enough";
   }
