@@ -78,7 +78,6 @@ def test_what_an_overload_asked_for_does_not_stay() -> None:
     native.edit({"generators": {"heavy": {"rate_pps": 20_000}}})
     periods(native, 30)
     assert stage(native, "h_a")["age_limit_ns"] <= 4 * OWN_LIMIT_NS
-    assert stage(native, "h_a")["batch_pkts"] < 256
 
 
 def test_a_closed_loop_carries_what_it_carries_without_a_controller() -> None:
