@@ -374,7 +374,9 @@ def _allow_yaml_forms(definition: dict[str, Any]) -> None:
         if rule.get("type") in ("integer", "number", "boolean"):
             properties[name] = {"description": rule.get("description", ""), **_or_template(rule)}
         plain = ("integer", "number", "boolean")
-        if any(option.get("type") in plain for option in rule.get("anyOf", [])):
+        if any(
+            option.get("type") in plain or "pattern" in option for option in rule.get("anyOf", [])
+        ):
             rule["anyOf"].append(_TEMPLATE)
         rule.pop("pattern", None) if rule.get("type") == "string" and name != "idle" else None
     if "required" in definition:
