@@ -170,6 +170,12 @@ struct PeriodSnapshot {
   std::vector<FlowPeriod> legs;     // as ControlModel has them; their SLO is 0
 };
 
+// Number of the input where the module is polled; that of all inputs where it is not.
+inline size_t input_of(const ControlModel& model, uint32_t module) {
+  const auto at = std::ranges::find(model.inputs, module, &ControlInput::module);
+  return static_cast<size_t>(at - model.inputs.begin());
+}
+
 // The limit of a task's polls. Programs that give periods need not know of it.
 inline uint32_t poll_limit_pkts(const ControlModel& model, const TaskPeriod& task) {
   return task.poll_pkts == 0 ? model.batch_limit_pkts : task.poll_pkts;

@@ -107,9 +107,7 @@ Value ControlLoop::put_into_force(const exec::Decision& decision) {
   log_.note_decision(period_.now_ns, model_, period_, decision);
   // The next decision may come before the next period.
   for (const exec::CreditChange& change : decision.credits) {
-    const auto input = std::ranges::find(model_.inputs, change.module, &exec::ControlInput::module);
-    period_.inputs[static_cast<size_t>(input - model_.inputs.begin())].credit_pkts =
-        change.credit_pkts;
+    period_.inputs[exec::input_of(model_, change.module)].credit_pkts = change.credit_pkts;
   }
   for (const exec::PollChange& change : decision.polls) {
     period_.tasks[change.task].poll_pkts = change.poll_pkts;

@@ -162,9 +162,7 @@ void ControlLog::keep_changes(KeptDecision& kept, const exec::ControlModel& mode
                 keeps_age ? before.age_limit_ns : change.age_limit_ns, change.reason});
   }
   for (const exec::StageChange& change : decision.stages) {
-    const auto input = std::ranges::find(model.inputs, change.module, &exec::ControlInput::module);
-    const exec::StagePeriod& before =
-        period.inputs[static_cast<size_t>(input - model.inputs.begin())].stage;
+    const exec::StagePeriod& before = period.inputs[exec::input_of(model, change.module)].stage;
     keep(kept, {model.modules[change.module].name, before.batch_pkts, change.batch_pkts,
                 before.age_limit_ns, change.age_limit_ns, "device"});
   }
@@ -176,8 +174,7 @@ void ControlLog::note_decision(uint64_t now_ns, const exec::ControlModel& model,
   keep_changes(kept, model, period, decision);
   // A program may repeat credits and polls in every period.
   for (const exec::CreditChange& change : decision.credits) {
-    const auto input = std::ranges::find(model.inputs, change.module, &exec::ControlInput::module);
-    const auto i = static_cast<size_t>(input - model.inputs.begin());
+    const size_t i = exec::input_of(model, change.module);
     const uint64_t before_pkts = i < period.inputs.size() ? period.inputs[i].credit_pkts : 0;
     if (before_pkts == change.credit_pkts) continue;
     kept.credits.push_back({model.modules[change.module].name, before_pkts, change.credit_pkts});

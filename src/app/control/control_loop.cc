@@ -167,11 +167,9 @@ void ControlLoop::change_stages(const std::vector<exec::StageChange>& changes) {
 }
 
 const exec::StagePeriod* ControlLoop::stage_of(uint32_t module) const {
-  for (size_t i = 0; i < std::min(model_.inputs.size(), period_.inputs.size()); ++i) {
-    const exec::ControlInput& input = model_.inputs[i];
-    if (input.is_stage && input.module == module) return &period_.inputs[i].stage;
-  }
-  return nullptr;
+  const size_t i = exec::input_of(model_, module);
+  return i < period_.inputs.size() && model_.inputs[i].is_stage ? &period_.inputs[i].stage
+                                                                : nullptr;
 }
 
 // Counts from before are discarded.

@@ -226,11 +226,10 @@ void ProgramView::set_stair(const Snapshot& snapshot, uint32_t h) {
   heads_[h].extra_ns = stair.extra_at(heads_[h].executed_pkts);
 }
 
-void ProgramView::Head::count_releases(double all, double by_age) {
-  n_releases = all;
-  n_aged = by_age;
+void ProgramView::Head::count(const Releases& in_period) {
+  releases = in_period;
   const double was_aged = aged.value;
-  if (all > 0) aged.follow(by_age / all, by_age);
+  if (releases.all > 0) aged.follow(releases.by_age / releases.all, releases.by_age);
   // What left by age once, as a flow sent less, may do so again.
   aged.value = std::max(aged.value, kAgedKept * was_aged);
 }
@@ -251,13 +250,12 @@ void ProgramView::update_head(const Snapshot& snapshot, uint32_t h) {
     head.arriving.follow(std::clamp(arrived / n, 1.0, limit), n, chance_sigmas_);
   }
   current_[h] = std::min(period.trigger_pkts, model_.batch_limit_pkts);
-  double n_releases = 0;
+  const auto& aged = period.causes[static_cast<uint32_t>(exec::Cause::kAge)];
+  Releases releases{.by_age = static_cast<double>(aged.firings)};
   for (const exec::CauseCount& cause : period.causes) {
-    n_releases += static_cast<double>(cause.firings);
+    releases.all += static_cast<double>(cause.firings);
   }
-  head.count_releases(
-      n_releases,
-      static_cast<double>(period.causes[static_cast<uint32_t>(exec::Cause::kAge)].firings));
+  head.count(releases);
   aggregate(snapshot, h);
   set_stair(snapshot, h);
   ProgramModule& module = program_.modules[h];
@@ -310,13 +308,14 @@ double ProgramView::variance_of_run(uint32_t t) {
 // Counts the time in a task's period that its segments explain, and the task's releases.
 void ProgramView::count_task(const Snapshot& snapshot, uint32_t t) {
   Task& task = tasks_[t];
-  task.explained_ns = task.n_aged = task.n_releases = 0;
+  task.explained_ns = 0;
+  task.releases = {};
   task.n_runs = static_cast<double>(is_scheduler_[t] ? 0 : snapshot.tasks[t].runs);
   for (uint32_t h = 0; h < heads_.size(); ++h) {
     const ProgramModule& module = program_.modules[h];
     if (module.task != t || heads_[h].batches <= 0) continue;
-    task.n_releases += heads_[h].n_releases;
-    task.n_aged += heads_[h].n_aged;
+    task.releases.all += heads_[h].releases.all;
+    task.releases.by_age += heads_[h].releases.by_age;
     task.explained_ns += heads_[h].work_ns();
     if (is_holding(module, current_[h])) {
       task.explained_ns +=
@@ -364,9 +363,9 @@ void ProgramView::compare_spread(const exec::TaskPeriod& period, uint32_t t) {
     const double measured_ns = static_cast<double>(period.run_p99_ns) - run_ns;
     const double ratio = measured_ns / spread_ns;
     const double scale = std::clamp(ratio, kMinScale, kMaxScale);
-    const bool is_clumped = task.n_aged > kMaxAged * task.n_releases;
+    const bool is_clumped = task.releases.by_age > kMaxAged * task.releases.all;
     // Without releases runs may all be alike; with releases they are not, whatever was seen before.
-    if (task.n_releases <= 0) {
+    if (task.releases.all <= 0) {
       task.scale = {};
       task.bare_scale.follow(std::clamp(ratio, 0.0, kMaxScale), 16);
     } else if (!is_clumped || (task.scale.is_known && scale < task.scale.value)) {
@@ -430,8 +429,8 @@ void ProgramView::update_stages(const Snapshot& snapshot) {
   for (uint32_t h = first; h < heads_.size(); ++h) {
     ProgramModule& module = program_.modules[h];
     const exec::StageTotals& jobs = stages_.totals(stage_of(h));
-    heads_[h].count_releases(static_cast<double>(jobs.sent_jobs),
-                             static_cast<double>(jobs.aged_jobs));
+    heads_[h].count({.all = static_cast<double>(jobs.sent_jobs),
+                     .by_age = static_cast<double>(jobs.aged_jobs)});
     heads_[h].batches = static_cast<double>(jobs.sent_jobs);
     heads_[h].pkts = static_cast<double>(jobs.sent_pkts);
     module.aged_share = heads_[h].aged.value;

@@ -39,6 +39,13 @@ class ProgramView {
   // if any size moves by more than 10 %.
   bool predict_arrivals(const std::vector<uint32_t>& triggers_pkts);
 
+  // Batches that a head released in the period.
+  struct Releases {
+    double all = 0;
+    double by_age = 0;
+  };
+  [[nodiscard]] const Releases& releases(uint32_t head) const { return heads_[head].releases; }
+
   [[nodiscard]] const Program& program() const { return program_; }
   [[nodiscard]] Program& program() { return program_; }
   [[nodiscard]] const std::vector<Segment>& segments() const { return segments_; }
@@ -128,8 +135,7 @@ class ProgramView {
     double executed_pkts = 1;  // mean batch
     double batches = 0;
     double pkts = 0;
-    double n_releases = 0;
-    double n_aged = 0;
+    Releases releases;
     double cost_per_batch_ns = 0;  // of the segment alone
     double cost_per_pkt_ns = 0;
     uint32_t heaviest = 0;  // its most expensive module, for the mean batch
@@ -137,7 +143,7 @@ class ProgramView {
     double following_ns = 0;  // work that its firings caused elsewhere in the period
     Stair stair;
     double extra_ns = 0;  // of the mean batch, beyond the line
-    void count_releases(double all, double by_age);
+    void count(const Releases& in_period);
     // Work in the period.
     [[nodiscard]] double work_ns() const {
       return batches * (cost_per_batch_ns + extra_ns) + pkts * cost_per_pkt_ns;
@@ -147,8 +153,7 @@ class ProgramView {
     // Counts of the period.
     double explained_ns = 0;  // work inside segments
     double n_runs = 0;
-    double n_releases = 0;
-    double n_aged = 0;
+    Releases releases;
     Smoothed rate;
     Smoothed run_pkts;
     Smoothed scale;

@@ -77,10 +77,9 @@ void Stages::measure(const Snapshot& snapshot, Stage& stage) const {
 
 // Of the device's time, if the stage sends a batch once in a cycle.
 double Stages::device_share(const Stage& stage, double cycle_ns) const {
-  const double scale = stage.scale.is_known ? stage.scale.value : 1;
   const double most_pkts = std::max(1U, max_pkts(stage));
   const double pkts = std::clamp(stage.rate.value * cycle_ns, 1.0, most_pkts);
-  return stage.rate.value * scale * stage.seen.law.busy_ns(pkts, stage.pkt_bytes) / pkts;
+  return stage.rate.value * stage.times() * stage.seen.law.busy_ns(pkts, stage.pkt_bytes) / pkts;
 }
 
 // The stages that share a thread of the device with this one; at random, where there are more than threads.
@@ -99,8 +98,7 @@ std::vector<const Stages::Stage*> Stages::beside(const Stage& stage) const {
 double Stages::shortest_cycle_ns(const std::vector<const Stage*>& stages, double most_busy) const {
   double high_ns = 0;
   for (const Stage* stage : stages) {
-    const double scale = stage->scale.is_known ? stage->scale.value : 1;
-    high_ns += kLongest * scale * stage->seen.law.busy_ns(1, stage->pkt_bytes);
+    high_ns += kLongest * stage->times() * stage->seen.law.busy_ns(1, stage->pkt_bytes);
   }
   double low_ns = kShortest * high_ns;
   const double threads = stages.size() == 1 ? 1 : stages.front()->seen.device_threads;
@@ -130,18 +128,19 @@ void Stages::set(const Snapshot& snapshot, Stage& stage, ProgramModule& module) 
   const auto in_pkts = static_cast<double>(snapshot.tasks[about.task].in_pkts);
   module = {.cost_per_batch_ns = kJobNs, .task = about.task};
   module.share = in_pkts > 0 ? std::min(1.0, taken / in_pkts) : 0;
-  const bool is_inline = stage.seen.device == nullptr;
-  if (is_inline) module.cost_per_batch_ns = 0;
-  const bool is_fixed = is_inline || about.max_job_pkts == 0;
   // Batches are what came while the device was busy, unless they are waited for.
-  const bool is_held = !is_fixed && stage.seen.is_idle_hold;
+  const bool is_held = is_decided(stage) && stage.seen.is_idle_hold;
   module.least_pkts = module.arriving_pkts = is_held ? stage.need_pkts : stage.job_pkts;
   module.max_pkts = taken > 0 && is_held ? about.max_job_pkts : 0;
   module.stair = &stage.steps;
-  if (is_inline) return;  // the worker's time is in its runs
+  if (stage.seen.device == nullptr) {  // the worker's time is in its runs
+    module.cost_per_batch_ns = 0;
+    return;
+  }
   const double at = stage.job_pkts;
-  const double scale = stage.scale.is_known ? stage.scale.value : 1;
-  const auto time_ns = [&](double n) { return scale * stage.seen.law.time_ns(n, stage.pkt_bytes); };
+  const auto time_ns = [&](double n) {
+    return stage.times() * stage.seen.law.time_ns(n, stage.pkt_bytes);
+  };
   module.away_pkt_ns = std::max(0.0, (time_ns(2 * at) - time_ns(at / 2)) / (1.5 * at));
   module.away_batch_ns = std::max(0.0, time_ns(at) - at * module.away_pkt_ns) + stage.wait_ns.value;
 }

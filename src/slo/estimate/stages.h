@@ -41,9 +41,7 @@ class Stages {
   [[nodiscard]] uint32_t batch_pkts(uint32_t stage, uint32_t trigger_pkts) const;
   // Whether placement decides its batches. Where it does not, and a device runs them, they are decided here.
   [[nodiscard]] bool is_placed(uint32_t stage) const { return max_pkts(stages_[stage]) == 0; }
-  [[nodiscard]] bool is_decided(uint32_t stage) const {
-    return !is_placed(stage) && stages_[stage].seen.device != nullptr;
-  }
+  [[nodiscard]] bool is_decided(uint32_t stage) const { return is_decided(stages_[stage]); }
 
  private:
   struct Stage {
@@ -58,6 +56,9 @@ class Stages {
     double least_limit_ns = 0;
     uint64_t own_limit_ns = 0;
     Stair steps;  // sizes worth looking at
+
+    // As batches took in the past; 1 before any came back.
+    [[nodiscard]] double times() const { return scale.is_known ? scale.value : 1; }
   };
   void measure(const Snapshot& snapshot, Stage& stage) const;
   void find_need(Stage& stage) const;
@@ -66,6 +67,9 @@ class Stages {
   [[nodiscard]] double shortest_cycle_ns(const std::vector<const Stage*>& stages,
                                          double most_busy) const;
   void set(const Snapshot& snapshot, Stage& stage, ProgramModule& module) const;
+  [[nodiscard]] bool is_decided(const Stage& stage) const {
+    return max_pkts(stage) > 0 && stage.seen.device != nullptr;
+  }
   [[nodiscard]] uint32_t max_pkts(const Stage& stage) const {
     return model_.inputs[stage.input].max_job_pkts;
   }

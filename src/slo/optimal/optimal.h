@@ -79,9 +79,10 @@ class Optimal final : public Controller {
   bool learn_place(const exec::FlowPeriod& period, uint32_t flow);
   void share_ratios();
   void learn_margin();
-  [[nodiscard]] FlowDelay::How how(const Snapshot& snapshot, uint32_t flow) const;
+  [[nodiscard]] FlowDelay::How how(uint32_t flow) const;
   [[nodiscard]] bool is_without_modules(uint32_t flow) const;
   [[nodiscard]] bool is_held_up(const Snapshot& snapshot, uint32_t flow) const;
+  [[nodiscard]] bool is_any_excused() const;
   void observe(const Snapshot& snapshot);
   // optimal_plan.cc: triggers and ring credits.
   void solve();

@@ -15,7 +15,7 @@ constexpr double kOftenCut = 0.1;     // share of releases by age
 }  // namespace
 
 // How buffers held the flow's packets in the period.
-FlowDelay::How Optimal::how(const Snapshot& snapshot, uint32_t f) const {
+FlowDelay::How Optimal::how(uint32_t f) const {
   const Program& program = view_.program();
   const ProgramFlow& row = program.flows[f];
   FlowDelay::How how{.crosses = row.tasks_end - row.tasks_begin > 1};
@@ -24,15 +24,8 @@ FlowDelay::How Optimal::how(const Snapshot& snapshot, uint32_t f) const {
   for (uint32_t i = row.modules_begin; i < row.modules_end; ++i) {
     const uint32_t h = program.flow_modules[i];
     how.holds |= view_.current()[h] > 0;
-    if (view_.is_stage(h)) {
-      const exec::StageTotals& jobs = view_.stages().totals(view_.stage_of(h));
-      aged += static_cast<double>(jobs.aged_jobs);
-      all += static_cast<double>(jobs.sent_jobs);
-      continue;
-    }
-    const auto& causes = snapshot.modules[view_.module(h)].causes;
-    aged += static_cast<double>(causes[static_cast<uint32_t>(exec::Cause::kAge)].firings);
-    for (const exec::CauseCount& cause : causes) all += static_cast<double>(cause.firings);
+    aged += view_.releases(h).by_age;
+    all += view_.releases(h).all;
   }
   how.is_cut = aged > kOftenCut * all;
   return how;
@@ -124,7 +117,7 @@ void Optimal::learn(const Snapshot& snapshot) {
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     if (flows_[f].is_excused) continue;
     const double modelled_ns = modelled_now_ns(f);
-    flows_[f].delay.learn(snapshot.flows[f], modelled_ns, how(snapshot, f), settings_.percentile);
+    flows_[f].delay.learn(snapshot.flows[f], modelled_ns, how(f), settings_.percentile);
   }
   share_ratios();
   learn_margin();
@@ -156,16 +149,20 @@ void Optimal::learn_margin() {
   margin_.learn(seen);
 }
 
+// Of the flows with an SLO: the period then teaches nothing about triggers.
+bool Optimal::is_any_excused() const {
+  return std::ranges::any_of(
+      flows_, [](const Flow& flow) { return flow.is_excused && flow.delay.slo_ns() > 0; });
+}
+
 // Judges the triggers in force, as far as the period tells anything about them.
 void Optimal::observe(const Snapshot& snapshot) {
   bool is_other = false;
-  bool is_excused = false;
   bool is_broken = false;  // an SLO, also one that is new
   Outcome seen{.is_chance = true};
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     const Flow& flow = flows_[f];
     is_other |= flow.delay.has_other_slo();
-    is_excused |= flow.is_excused && flow.delay.slo_ns() > 0;
     is_broken |= exec::is_slo_broken(snapshot.flows[f], settings_.percentile);
     if (!flow.delay.is_late()) continue;
     seen.is_chance &= !exceeds_chance(snapshot.flows[f], settings_.percentile);
@@ -173,7 +170,7 @@ void Optimal::observe(const Snapshot& snapshot) {
     seen.slos = std::max(seen.slos, broken);
   }
   if (is_other) tries_.forget();
-  if (is_excused) {
+  if (is_any_excused()) {
     tries_.skip();
   } else {
     seen.pkt_ns = bottleneck_ns(joint_, in_force_);

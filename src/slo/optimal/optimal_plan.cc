@@ -338,10 +338,7 @@ bool Optimal::take_credit_back() {
 void Optimal::solve() {
   carry();
   // What teaches nothing about triggers teaches nothing about credits.
-  if (std::ranges::any_of(
-          flows_, [](const Flow& flow) { return flow.is_excused && flow.delay.slo_ns() > 0; })) {
-    return;
-  }
+  if (is_any_excused()) return;
   if (take_credit_back()) return;
   const uint32_t mine_credit = rings_.in_force();
   const uint32_t other = rings_.other_to_look_at(load_.is_saturated());
