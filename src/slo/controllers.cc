@@ -8,12 +8,7 @@
 #include "slo/model/without_weights.h"
 #include "slo/optimal/optimal.h"
 #include "slo/optimal/wfq.h"
-#include "slo/papers/feasdir.h"
-#include "slo/papers/fixed.h"
-#include "slo/papers/full.h"
-#include "slo/papers/nfvnice.h"
-#include "slo/papers/onoff.h"
-#include "slo/papers/primal.h"
+#include "slo/papers/controllers.h"
 
 namespace batchplane::slo {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "app/control/control_loop.h"
 #include "base/clock.h"
-#include "slo/papers/full.h"
+#include "slo/papers/controllers.h"
 
 namespace batchplane::app {
 namespace {

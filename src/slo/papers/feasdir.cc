@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/papers/feasdir.h"
-
+// feasdir.cc - the method of feasible directions.
 #include <algorithm>
 #include <cmath>
 
 #include "slo/papers/baseline.h"
+#include "slo/papers/controllers.h"
 
 namespace batchplane::slo {
 namespace {

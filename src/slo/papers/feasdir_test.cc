@@ -3,7 +3,6 @@
 //
 // In an even tree each additional packet in a trigger costs a flow 1050 ns, and the least trigger
 // is 9.
-#include "slo/papers/feasdir.h"
 #include "slo/controllers.h"
 
 #include <gtest/gtest.h>

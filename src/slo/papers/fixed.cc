@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // fixed.cc - the controllers with constant triggers: null (no buffers), max (full batches),
 // fixed(k).
-#include "slo/papers/fixed.h"
-
+#include "slo/papers/controllers.h"
 #include "slo/papers/onlooker.h"
 
 namespace batchplane::slo {

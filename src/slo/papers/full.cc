@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/papers/full.h"
-
+// full.cc - the paper's projected-gradient controller.
 #include <algorithm>
 
 #include "slo/papers/baseline.h"
+#include "slo/papers/controllers.h"
 #include "slo/papers/phases.h"
 #include "slo/papers/verdict.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // full_test.cc - the projected-gradient controller over many periods, on a plant that follows the
 // cost law.
-#include "slo/papers/full.h"
 #include "slo/controllers.h"
 
 #include <gtest/gtest.h>

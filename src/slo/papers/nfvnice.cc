@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/papers/nfvnice.h"
-
+// nfvnice.cc - NFVnice's weights: rate-cost proportional shares.
 #include "slo/model/weights.h"
+#include "slo/papers/controllers.h"
 #include "slo/papers/onlooker.h"
 
 namespace batchplane::slo {

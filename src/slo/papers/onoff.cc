@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/papers/onoff.h"
-
+// onoff.cc - the paper's simplest SLO-based controller.
 #include "slo/papers/baseline.h"
+#include "slo/papers/controllers.h"
 #include "slo/papers/phases.h"
 
 namespace batchplane::slo {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // onoff_test.cc - buffers are bypassed or full, nothing in between.
-#include "slo/papers/onoff.h"
 #include "slo/controllers.h"
 
 #include <gtest/gtest.h>

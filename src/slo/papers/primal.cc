@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/papers/primal.h"
-
+// primal.cc - the multicore paper's controller: `full` in each task, and a master of their budgets.
 #include <algorithm>
 
 #include "slo/papers/baseline.h"
+#include "slo/papers/controllers.h"
 #include "slo/papers/descend.h"
 #include "slo/papers/phases.h"
 

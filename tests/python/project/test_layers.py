@@ -61,7 +61,7 @@ def test_this_tree_is_layered() -> None:
         ("src/modules/headers/a.h", '"modules/common/tally.h"'),
         ("src/modules/ip/a.h", '"modules/golden.h"'),
         ("src/slo/model/a.h", '"slo/controllers.h"'),
-        ("src/slo/optimal/a.h", '"slo/papers/full.h"'),
+        ("src/slo/optimal/a.h", '"slo/papers/controllers.h"'),
     ],
 )
 def test_breach_is_found_with_its_line(tmp_path: Path, relative: str, include: str) -> None:
@@ -85,7 +85,7 @@ def test_breach_is_found_with_its_line(tmp_path: Path, relative: str, include: s
         ("src/modules/a_test.cc", "<gtest/gtest.h>"),
         ("src/modules/ip/a_test.cc", '"modules/nat/napt_table.h"'),
         ("src/modules/tunnel/a.h", '"modules/session/session.h"'),
-        ("src/slo/controllers.cc", '"slo/papers/full.h"'),
+        ("src/slo/controllers.cc", '"slo/papers/controllers.h"'),
         ("src/app/a.h", '"traffic/generator.h"'),
         ("src/app/a.h", "<nlohmann/json.hpp>"),
     ],
