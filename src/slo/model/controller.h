@@ -56,7 +56,8 @@ class Controller {
  public:
   virtual ~Controller() = default;
   [[nodiscard]] virtual const std::string& name() const = 0;
-  // Returns the changes to make after one period. Called on the control thread or in virtual time.
+  // Returns the changes to make after one period, whose rows are those of the model; inputs may be
+  // left out. Called on the control thread or in virtual time.
   virtual Decision step(const Snapshot& snapshot) = 0;
   // The reasons for the last decision.
   [[nodiscard]] virtual Explanation explain() const = 0;

@@ -52,6 +52,15 @@ inline Model two_level_model() {
   return model;
 }
 
+// A period in which nothing happened.
+inline Snapshot empty_period(const Model& model) {
+  Snapshot snapshot;
+  snapshot.modules.resize(model.modules.size());
+  snapshot.flows.resize(model.flows.size());
+  snapshot.tasks.resize(model.tasks.size());
+  return snapshot;
+}
+
 // Counts of a module in 100 ms; its buffer holds `trigger_pkts`.
 inline exec::ModulePeriod module_period(double rate_pps, double arriving_pkts,
                                         uint32_t trigger_pkts, CostLaw cost) {

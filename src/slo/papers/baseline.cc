@@ -46,7 +46,7 @@ void Baseline::add_change(const Snapshot& snapshot, uint32_t s, Decision& decisi
 // The first step also replaces age limits that another controller may have left behind.
 bool Baseline::is_age_new(const Snapshot& snapshot, uint32_t s, uint64_t age_ns) const {
   const uint32_t module = topology_.segments[s].head;
-  if (state_.segments[s].trigger_pkts == 0 || module >= snapshot.modules.size()) return false;
+  if (state_.segments[s].trigger_pkts == 0) return false;
   if (!is_first_step_ && !chooses_ages()) return false;
   const auto resolved = [this](uint64_t limit_ns) {
     return limit_ns == exec::kStrandingAge ? settings_.stranding_limit_ns : limit_ns;

@@ -46,9 +46,8 @@ class Draw {
   }
 
   Snapshot snapshot(const Model& model) {
-    Snapshot snapshot;
+    Snapshot snapshot = empty_period(model);
     snapshot.period_ns = one_in(20) ? 0 : 1 + below(1'000'000'000);
-    snapshot.modules.resize(one_in(20) ? below(model.modules.size()) : model.modules.size());
     for (exec::ModulePeriod& module : snapshot.modules) {
       module.batches = count();
       module.pkts = count();
@@ -60,13 +59,11 @@ class Draw {
                                                               : below(model.batch_limit_pkts + 1));
       module.age_limit_ns = count();
     }
-    snapshot.flows.resize(one_in(20) ? below(model.flows.size() + 1) : model.flows.size());
     for (exec::FlowPeriod& flow : snapshot.flows) {
       flow = flow_period(one_in(4) ? 0 : 1 + below(1'000'000), 0, count());
       flow.delay_ns = one_in(10) ? std::numeric_limits<uint64_t>::max() : below(1'500'000);
       flow.late_pkts = count();
     }
-    snapshot.tasks.resize(below(3));
     for (exec::TaskPeriod& task : snapshot.tasks) {
       task.busy_ns = count();
       task.idle_ns = count();

@@ -146,7 +146,7 @@ TEST(Descend, SingularAndEmptyCasesMoveNothing) {
     module.pkts = module.arrived_pkts = module.batches = module.arrived_batches = 0;
   }
   EXPECT_EQ(triggers_after(even.model, even.snapshot), (Triggers{15, 15}));
-  EXPECT_EQ(triggers_after(even.model, Snapshot{}), (Triggers{0, 0}));
+  EXPECT_EQ(triggers_after(even.model, empty_period(even.model)), (Triggers{0, 0}));
 }
 
 // More bounds have to be given up than there are tries: all 16 triggers leave their least size at

@@ -85,7 +85,6 @@ class FeasDir final : public Baseline {
 
   [[nodiscard]] bool is_saturated(const Snapshot& snapshot, uint32_t s) const {
     const uint32_t task = topology().model.modules[topology().segments[s].head].task;
-    if (task >= snapshot.tasks.size()) return false;
     const auto busy_ns = static_cast<double>(snapshot.tasks[task].busy_ns);
     const auto idle_ns = static_cast<double>(snapshot.tasks[task].idle_ns);
     return busy_ns > 0 && busy_ns >= kSaturatedShare * (busy_ns + idle_ns);

@@ -89,8 +89,7 @@ class Full final : public Baseline {
     const Model& model = topology().model;
     const uint32_t head = topology().segments[segment].head;
     const uint32_t task = model.modules[head].task;
-    const double run_ns =
-        task < snapshot.tasks.size() ? static_cast<double>(snapshot.tasks[task].run_p99_ns) : 0.0;
+    const auto run_ns = static_cast<double>(snapshot.tasks[task].run_p99_ns);
     double min_ns = kNoLimit;
     for (const uint32_t f : topology().flows_through[segment]) {
       if (!state.flows[f].has_slo()) continue;

@@ -11,11 +11,6 @@ constexpr double kMinRate = 1e-9;  // one packet a second, in packets per ns
 // A buffer that is in use stays so up to this much above the bound: estimates move a little.
 constexpr double kBoundHysteresis = 1.1;
 
-const exec::ModulePeriod& module_of(const Snapshot& snapshot, uint32_t module) {
-  static const exec::ModulePeriod kNothing;
-  return module < snapshot.modules.size() ? snapshot.modules[module] : kNothing;
-}
-
 // Packets that reached a module. Its buffer may hold some back, and counts arrivals only while it
 // buffers: the larger of the two counts covers the whole period.
 double reached_pkts(const exec::ModulePeriod& module) {
@@ -39,9 +34,9 @@ void visit(const Topology& topology, uint32_t segment, std::vector<bool>& is_see
 // where branches meet again.
 void add_member_costs(const Topology& topology, const Snapshot& snapshot, uint32_t s,
                       SegmentPeriod& segment) {
-  const double head_pkts = reached_pkts(module_of(snapshot, topology.segments[s].head));
+  const double head_pkts = reached_pkts(snapshot.modules[topology.segments[s].head]);
   for (const uint32_t member : topology.segments[s].members) {
-    const exec::ModulePeriod& module = module_of(snapshot, member);
+    const exec::ModulePeriod& module = snapshot.modules[member];
     const double share = head_pkts > 0 ? std::min(1.0, reached_pkts(module) / head_pkts) : 1.0;
     if (share <= 0) continue;
     segment.cost_per_batch_ns += cost_line(module).cost_per_batch_ns;
@@ -75,7 +70,7 @@ bool is_controllable(const SegmentPeriod& segment, const Settings& settings) {
 
 void measure_buffer(const Topology& topology, const Settings& settings, const Snapshot& snapshot,
                     uint32_t s, SegmentPeriod& segment) {
-  const exec::ModulePeriod& head = module_of(snapshot, topology.segments[s].head);
+  const exec::ModulePeriod& head = snapshot.modules[topology.segments[s].head];
   const uint32_t limit_pkts = topology.model.batch_limit_pkts;
   segment.old_trigger_pkts = head.trigger_pkts;
   segment.trigger_pkts = std::min(head.trigger_pkts, limit_pkts);
@@ -179,16 +174,14 @@ PeriodState measure(const Topology& topology, const Settings& settings, const Sn
     SegmentPeriod& segment = state.segments[s];
     segment.cost_per_batch_ns *= options.cost_growth;
     segment.cost_per_pkt_ns *= options.cost_growth;
-    measure_delays(snapshot, module_of(snapshot, topology.segments[s].head), segment);
+    measure_delays(snapshot, snapshot.modules[topology.segments[s].head], segment);
     if (segment.is_controllable) continue;
     if (segment.rate_pkts_per_ns > 0 && segment.trigger_pkts > 0) {
       state.set_trigger(s, 0, "no_gain");
     }
     segment.is_frozen = true;
   }
-  for (uint32_t f = 0; f < topology.model.flows.size(); ++f) {
-    const exec::FlowPeriod flow =
-        f < snapshot.flows.size() ? snapshot.flows[f] : exec::FlowPeriod{};
+  for (const exec::FlowPeriod& flow : snapshot.flows) {
     state.flows.push_back(measure_flow(settings, flow, options.keeps_margin));
   }
   return state;

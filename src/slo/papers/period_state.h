@@ -88,7 +88,7 @@ struct MeasureOptions {
   double cost_growth = 1;    // factor on all aggregated costs
 };
 
-// Never fails: values that are missing in the snapshot or not finite count as zero.
+// Never fails: costs that are not finite count as zero.
 PeriodState measure(const Topology& topology, const Settings& settings, const Snapshot& snapshot,
                     const MeasureOptions& options);
 

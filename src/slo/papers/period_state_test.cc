@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// period_state_test.cc - costs of whole segments, rates, sensitivities, slack; and periods with
-// half of their data missing.
+// period_state_test.cc - costs of whole segments, rates, sensitivities, slack; and periods without
+// data.
 #include "slo/papers/period_state.h"
 
 #include <gtest/gtest.h>
@@ -89,7 +89,7 @@ TEST(Measure, ABufferThatCannotPayIsTakenOut) {
 TEST(Measure, NothingMeasuredIsZeroNotNonsense) {
   const Model model = tree_model(3);
   const Topology topology(model);
-  const PeriodState nothing = measured(topology, Snapshot{});
+  const PeriodState nothing = measured(topology, empty_period(model));
   EXPECT_EQ(nothing.segments.size(), 3U);
   EXPECT_EQ(nothing.flows.size(), 3U);
   Snapshot odd = even_tree_period(model, 100'000, 80'000, 10);

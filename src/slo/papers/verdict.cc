@@ -11,15 +11,10 @@ namespace {
 using exec::FlowState;
 using exec::FlowVerdict;
 
-double service_at(const Snapshot& snapshot, uint32_t module, double batch_pkts) {
-  if (module >= snapshot.modules.size()) return 0;
-  return cost_line(snapshot.modules[module]).ns(batch_pkts);
-}
-
 // Least service time under any controller: each module runs once, for one packet.
 double min_service_ns(const Snapshot& snapshot, const std::vector<uint32_t>& path) {
   double sum_ns = 0;
-  for (const uint32_t module : path) sum_ns += service_at(snapshot, module, 1);
+  for (const uint32_t module : path) sum_ns += cost_line(snapshot.modules[module]).ns(1);
   return sum_ns;
 }
 
@@ -50,10 +45,9 @@ void judge_broken(const Topology& topology, const Snapshot& snapshot, const Peri
 double service_ns(const Snapshot& snapshot, const std::vector<uint32_t>& path) {
   double sum_ns = 0;
   for (const uint32_t module : path) {
-    if (module >= snapshot.modules.size() || snapshot.modules[module].batches == 0) continue;
     const exec::ModulePeriod& now = snapshot.modules[module];
-    sum_ns += service_at(snapshot, module,
-                         static_cast<double>(now.pkts) / static_cast<double>(now.batches));
+    if (now.batches == 0) continue;
+    sum_ns += cost_line(now).ns(static_cast<double>(now.pkts) / static_cast<double>(now.batches));
   }
   return sum_ns;
 }
@@ -70,7 +64,6 @@ double fill_ns(const Topology& topology, const PeriodState& state, uint32_t flow
 double turnaround_ns(const Topology& topology, const Snapshot& snapshot, uint32_t flow) {
   double sum_ns = 0;
   for (const uint32_t task : topology.tasks_on[flow]) {
-    if (task >= snapshot.tasks.size()) continue;
     sum_ns += static_cast<double>(snapshot.tasks[task].run_p99_ns);
   }
   return sum_ns;
@@ -140,9 +133,7 @@ Explanation explain_period(const Topology& topology, const Settings& settings,
     const uint32_t module = topology.segments[s].head;
     told.modules.push_back({.module = module,
                             .trigger_pkts = segment.trigger_pkts,
-                            .age_limit_ns = module < snapshot.modules.size()
-                                                ? snapshot.modules[module].age_limit_ns
-                                                : 0,
+                            .age_limit_ns = snapshot.modules[module].age_limit_ns,
                             .arriving_pkts = segment.arriving_pkts,
                             .cost_per_batch_ns = segment.cost_per_batch_ns,
                             .cost_per_pkt_ns = segment.cost_per_pkt_ns,
@@ -163,7 +154,7 @@ std::vector<FlowVerdict> judge(const Topology& topology, const Settings& setting
     if (!state.flows[f].has_slo()) continue;
     verdict.slack_ns = state.flows[f].slo_ns - state.flows[f].delay_ns;
     verdict.state = FlowState::kMet;
-    if (f < snapshot.flows.size() && exec::is_slo_broken(snapshot.flows[f], settings.percentile)) {
+    if (exec::is_slo_broken(snapshot.flows[f], settings.percentile)) {
       judge_broken(topology, snapshot, state, f, verdict);
     }
   }

@@ -161,6 +161,14 @@ def test_mistakes() -> None:
         Meter(MODEL).arrived(str(MODEL["modules"][0]["name"]), -5)
 
 
+@pytest.mark.parametrize("name", ["max", "onoff", "feasdir", "full+age", "primal(fixstep)"])
+def test_columns_that_are_left_out_are_zero(name: str) -> None:
+    controller = Controller(MODEL, name=name)
+    controller.step({"now_ns": 1, "period_ns": 1, "modules": {}, "flows": {}, "tasks": {}})
+    (flow,) = controller.explain()["flows"]
+    assert flow["measured_ns"] == 0
+
+
 def test_the_document_shows_what_works() -> None:
     (program,) = re.findall(r"^```python\n(.*?)^```", DOCUMENT.read_text("utf-8"), re.M | re.S)
     names: dict[str, Any] = {}
