@@ -181,6 +181,13 @@ inline uint32_t poll_limit_pkts(const ControlModel& model, const TaskPeriod& tas
   return task.poll_pkts == 0 ? model.batch_limit_pkts : task.poll_pkts;
 }
 
+// Whether polls took this share of what they may, on average: then the inputs are hardly ever empty.
+inline bool are_polls_full(const ControlModel& model, const TaskPeriod& task, double share) {
+  return task.runs != 0 && static_cast<double>(task.in_pkts) >= share *
+                                                                    poll_limit_pkts(model, task) *
+                                                                    static_cast<double>(task.runs);
+}
+
 // Packets that inputs brought into the pipeline. Packets that a task takes from a queue were in it before.
 inline uint64_t entered_pkts(const ControlModel& model, const PeriodSnapshot& period) {
   uint64_t pkts = 0;

@@ -2,7 +2,6 @@
 #include "slo/cores/decompose.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -44,11 +43,10 @@ std::vector<exec::MoveChange> Decomposer::step(const Model& model, const Snapsho
 // Forgets moves that were refused, or undone by somebody else.
 void Decomposer::forget_what_is_back(const View& view) {
   std::erase_if(parts_, [&](const auto& entry) {
-    const auto named =
-        std::ranges::find(view.model.modules, entry.first, &exec::ControlModule::name);
-    if (named == view.model.modules.end()) return true;
-    const auto m = static_cast<uint32_t>(named - view.model.modules.begin());
-    return view.model.workers[view.worker_of(m)] == entry.second.home;
+    const uint32_t m = view.module_named(entry.first);
+    const uint32_t home = view.worker_named(entry.second.home);
+    const bool is_known = m < view.model.modules.size() && home < view.model.workers.size();
+    return !is_known || view.worker_of(m) == home;
   });
 }
 
@@ -74,12 +72,9 @@ void Decomposer::move(const View& view, uint32_t module, uint32_t worker, const 
 // the SLO there, and it is broken now, too.
 void Decomposer::cut_inherent(const View& view) {
   for (uint32_t t = 0; t < view.model.tasks.size(); ++t) {
-    double turnaround_ns = 0;
-    for (const uint32_t m : view.model.tasks[t].modules) {
-      turnaround_ns += view.run_ns(m, view.model.batch_limit_pkts);
-    }
+    const double turnaround_ns = view.full_run_ns(view.model.tasks[t].modules);
     const auto suffers = [&](uint32_t f) {
-      return view.slo_ns(f) > 0 && turnaround_ns >= view.slo_ns(f) && view.is_late(f);
+      return turnaround_ns >= view.slo_ns(f) && view.is_late(f);
     };
     if (std::ranges::any_of(view.flows_of[t], suffers)) cut_task(view, t);
   }
@@ -89,25 +84,22 @@ void Decomposer::cut_inherent(const View& view) {
 // without an SLO leave in any case. Parts that only leaving flows need go to the least loaded
 // worker each.
 void Decomposer::cut_task(const View& view, uint32_t task) {
-  const auto promise = [&](uint32_t f) {
-    return view.slo_ns(f) > 0 ? view.slo_ns(f) : std::numeric_limits<double>::infinity();
-  };
   std::vector<uint32_t> flows = view.flows_of[task];
-  std::ranges::stable_sort(flows, {}, promise);
+  std::ranges::stable_sort(flows, {}, [&](uint32_t f) { return view.slo_ns(f); });
   std::set<uint32_t> resident;
   std::vector<uint32_t> staying;
   std::vector<uint32_t> leaving;
   for (const uint32_t f : flows) {
     std::set<uint32_t> wanted = resident;
     for (const uint32_t m : view.path_in(f, task)) wanted.insert(m);
-    double turnaround_ns = 0;
-    for (const uint32_t m : wanted) turnaround_ns += view.run_ns(m, view.model.batch_limit_pkts);
+    const double turnaround_ns = view.full_run_ns(wanted);
     const auto is_served = [&](uint32_t g) {
       double service_ns = 0;
       for (const uint32_t m : view.path_in(g, task)) service_ns += view.run_ns(m, 1);
-      return turnaround_ns + service_ns <= promise(g);
+      return turnaround_ns + service_ns <= view.slo_ns(g);
     };
-    const bool fits = view.slo_ns(f) > 0 && is_served(f) && std::ranges::all_of(staying, is_served);
+    const bool fits =
+        view.slo_ns(f) < View::kNoSlo && is_served(f) && std::ranges::all_of(staying, is_served);
     (fits ? staying : leaving).push_back(f);
     if (fits) resident = std::move(wanted);
   }
@@ -141,7 +133,7 @@ void Decomposer::move_violating_tasks(const View& view) {
       if (view.model.tasks[t].worker != worker) continue;
       for (const uint32_t f : view.flows_of[t]) {
         const double delay_ns = static_cast<double>(view.period.flows[f].delay_ns);
-        if (view.slo_ns(f) > 0 && delay_ns > kCritical * view.slo_ns(f)) return true;
+        if (delay_ns > kCritical * view.slo_ns(f)) return true;
       }
     }
     return false;
@@ -155,10 +147,7 @@ void Decomposer::move_violating_tasks(const View& view) {
       const exec::ControlTask& task = view.model.tasks[t];
       if (task.worker != w || task.modules.empty() || task.inputs.empty()) continue;
       ++n_tasks;
-      double slo_ns = std::numeric_limits<double>::infinity();
-      for (const uint32_t f : view.flows_of[t]) {
-        if (view.slo_ns(f) > 0) slo_ns = std::min(slo_ns, view.slo_ns(f));
-      }
+      const double slo_ns = view.tightest_slo_ns(t);
       if (laxest == nullptr || slo_ns > laxest_ns) {
         laxest = &task;
         laxest_ns = slo_ns;
@@ -255,22 +244,17 @@ bool Decomposer::is_resting(const View& view, uint32_t module) const {
          n_periods_ - back->second < patience->second;
 }
 
-bool Decomposer::go_back(const View& view, const std::string& name, const Part& part,
+void Decomposer::go_back(const View& view, const std::string& name, const Part& part,
                          const char* reason) {
-  const auto named = std::ranges::find(view.model.modules, name, &exec::ControlModule::name);
-  const auto home = std::ranges::find(view.model.workers, part.home);
-  if (named == view.model.modules.end() || home == view.model.workers.end()) return false;
-  moves_.push_back({static_cast<uint32_t>(named - view.model.modules.begin()),
-                    static_cast<uint32_t>(home - view.model.workers.begin()), reason});
+  moves_.push_back({view.module_named(name), view.worker_named(part.home), reason});
   returned_[name] = n_periods_;
-  return true;
 }
 
 void Decomposer::bring_back(const View& view) {
   for (const auto& [name, part] : parts_) {
     if (n_periods_ - part.since < 2 * patience_[name] || !may_return(view, name, part)) continue;
     // One at a time: each return changes the loads of the rest.
-    if (go_back(view, name, part, "return")) return;
+    return go_back(view, name, part, "return");
   }
 }
 
@@ -278,10 +262,8 @@ void Decomposer::bring_back(const View& view) {
 // module runs at most as often, and on as many packets, as arrive; one that is running already may
 // take a full run.
 bool Decomposer::may_return(const View& view, const std::string& name, const Part& part) const {
-  const auto named = std::ranges::find(view.model.modules, name, &exec::ControlModule::name);
-  const auto module = static_cast<uint32_t>(named - view.model.modules.begin());
-  const auto home = static_cast<uint32_t>(std::ranges::find(view.model.workers, part.home) -
-                                          view.model.workers.begin());
+  const uint32_t module = view.module_named(name);
+  const uint32_t home = view.worker_named(part.home);
   const std::set<uint32_t> coming = view.part_of(module);
   double load = view.load[home];
   for (const uint32_t m : coming) load += view.load_of[m];
@@ -299,13 +281,12 @@ bool Decomposer::may_return(const View& view, const std::string& name, const Par
   flows.insert(own.begin(), own.end());
   return std::ranges::all_of(flows, [&](uint32_t f) {
     const double slo_ns = view.slo_ns(f);
-    if (slo_ns == 0) return true;
+    if (slo_ns == View::kNoSlo) return true;
     double wait_ns = 0;
     double longest_ns = 0;
     for (const uint32_t m : together) {
       const double pkts = view.pkts_per_ns[m] * slo_ns;
-      const CostLaw::Line& cost = cost_line(view.period.modules[m]);
-      wait_ns += std::min(1.0, pkts) * cost.cost_per_batch_ns + pkts * cost.cost_per_pkt_ns;
+      wait_ns += cost_line(view.period.modules[m]).work_ns(std::min(1.0, pkts), pkts);
       if (pkts > 0)
         longest_ns = std::max(
             longest_ns, view.run_ns(m, std::clamp(pkts, 1.0, 1.0 * view.model.batch_limit_pkts)));

@@ -54,7 +54,7 @@ class Decomposer {
   void undo_without_gain(const View& view);
   [[nodiscard]] bool is_resting(const View& view, uint32_t module) const;
   [[nodiscard]] bool may_return(const View& view, const std::string& name, const Part& part) const;
-  bool go_back(const View& view, const std::string& name, const Part& part, const char* reason);
+  void go_back(const View& view, const std::string& name, const Part& part, const char* reason);
   void move(const View& view, uint32_t module, uint32_t worker, const char* reason);
 
   const Settings settings_;

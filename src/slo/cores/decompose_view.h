@@ -15,18 +15,19 @@ namespace batchplane::slo {
 // Loads and SLOs of one period, by module, task and worker of one model.
 struct Decomposer::View {
   View(const Model& a_model, const Snapshot& a_period, double a_percentile, const HopCosts& a_hop)
-      : model(a_model), period(a_period), percentile(a_percentile), hop(a_hop) {
-    const double length_ns = std::max(1.0, static_cast<double>(period.period_ns));
+      : model(a_model),
+        period(a_period),
+        percentile(a_percentile),
+        hop(a_hop),
+        length_ns(std::max(1.0, static_cast<double>(period.period_ns))) {
     load.resize(model.workers.size(), 0.0);
     feeds.resize(model.modules.size());
     flows_of.resize(model.tasks.size());
     for (uint32_t m = 0; m < model.modules.size(); ++m) {
       const exec::ModulePeriod& module = period.modules[m];
-      const CostLaw::Line& cost = cost_line(module);
-      const double pkts = static_cast<double>(module.pkts);
+      const auto pkts = static_cast<double>(module.pkts);
       pkts_per_ns.push_back(pkts / length_ns);
-      load_of.push_back((static_cast<double>(module.batches) * cost.cost_per_batch_ns +
-                         pkts * cost.cost_per_pkt_ns) /
+      load_of.push_back(cost_line(module).work_ns(static_cast<double>(module.batches), pkts) /
                         length_ns);
       if (model.modules[m].has_buffer) load[worker_of(m)] += load_of[m];
     }
@@ -46,23 +47,40 @@ struct Decomposer::View {
   }
 
   [[nodiscard]] double entered_pkts_per_ns() const {
-    return static_cast<double>(exec::entered_pkts(model, period)) /
-           std::max(1.0, static_cast<double>(period.period_ns));
+    return static_cast<double>(exec::entered_pkts(model, period)) / length_ns;
   }
   [[nodiscard]] uint32_t worker_of(uint32_t module) const {
     return model.tasks[model.modules[module].task].worker;
   }
+  // By name; the number of all where there is none.
+  [[nodiscard]] uint32_t module_named(const std::string& name) const {
+    const auto at = std::ranges::find(model.modules, name, &exec::ControlModule::name);
+    return static_cast<uint32_t>(at - model.modules.begin());
+  }
+  [[nodiscard]] uint32_t worker_named(const std::string& name) const {
+    return static_cast<uint32_t>(std::ranges::find(model.workers, name) - model.workers.begin());
+  }
   [[nodiscard]] double slo_ns(uint32_t flow) const {
-    return static_cast<double>(period.flows[flow].slo_ns);
+    const uint64_t slo_ns = period.flows[flow].slo_ns;
+    return slo_ns == 0 ? kNoSlo : static_cast<double>(slo_ns);
+  }
+  [[nodiscard]] double tightest_slo_ns(uint32_t task) const {
+    double tightest_ns = kNoSlo;
+    for (const uint32_t f : flows_of[task]) tightest_ns = std::min(tightest_ns, slo_ns(f));
+    return tightest_ns;
   }
   [[nodiscard]] bool is_late(uint32_t flow) const {
     return exec::is_slo_broken(period.flows[flow], percentile);
   }
   // Run time of a batch; inputs take none.
   [[nodiscard]] double run_ns(uint32_t module, double pkts) const {
-    if (!model.modules[module].has_buffer) return 0;
-    const CostLaw::Line& cost = cost_line(period.modules[module]);
-    return cost.cost_per_batch_ns + cost.cost_per_pkt_ns * pkts;
+    return model.modules[module].has_buffer ? cost_line(period.modules[module]).ns(pkts) : 0;
+  }
+  // Run time of a full batch of each.
+  [[nodiscard]] double full_run_ns(const auto& modules) const {
+    double sum_ns = 0;
+    for (const uint32_t m : modules) sum_ns += run_ns(m, model.batch_limit_pkts);
+    return sum_ns;
   }
   // A flow's modules in one task, without inputs.
   [[nodiscard]] std::vector<uint32_t> path_in(uint32_t flow, uint32_t task) const {
@@ -98,19 +116,15 @@ struct Decomposer::View {
   // Whether full batches of all modules on the worker, and of the part, would leave some flow there
   // too little time.
   [[nodiscard]] bool breaks_promises(const std::set<uint32_t>& part, uint32_t worker) const {
-    double turnaround_ns = 0;
-    for (const uint32_t m : part) turnaround_ns += run_ns(m, model.batch_limit_pkts);
-    double tightest_ns = std::numeric_limits<double>::infinity();
+    std::vector<uint32_t> together(part.begin(), part.end());
+    double tightest_ns = kNoSlo;
     for (uint32_t t = 0; t < model.tasks.size(); ++t) {
-      if (model.tasks[t].worker != worker) continue;
-      for (const uint32_t m : model.tasks[t].modules) {
-        turnaround_ns += run_ns(m, model.batch_limit_pkts);
-      }
-      for (const uint32_t f : flows_of[t]) {
-        if (slo_ns(f) > 0) tightest_ns = std::min(tightest_ns, slo_ns(f));
-      }
+      const exec::ControlTask& task = model.tasks[t];
+      if (task.worker != worker) continue;
+      together.insert(together.end(), task.modules.begin(), task.modules.end());
+      tightest_ns = std::min(tightest_ns, tightest_slo_ns(t));
     }
-    return turnaround_ns > kPartDelay * tightest_ns;
+    return full_run_ns(together) > kPartDelay * tightest_ns;
   }
   [[nodiscard]] uint32_t least_loaded(uint32_t but, const std::vector<double>& loads) const {
     uint32_t best = but == 0 && loads.size() > 1 ? 1 : 0;
@@ -130,23 +144,21 @@ struct Decomposer::View {
     for (uint32_t t = 0; t < model.tasks.size(); ++t) {
       if (model.tasks[t].worker != worker) continue;
       const exec::TaskPeriod& task = period.tasks[t];
-      const double full_pkts = kFullPolls * exec::poll_limit_pkts(model, task);
       const bool is_busy = static_cast<double>(task.idle_ns) <=
                            (1 - kFullLoad) * static_cast<double>(task.busy_ns + task.idle_ns);
-      const double polled_pkts = static_cast<double>(task.in_pkts);
-      if (task.runs != 0 && is_busy && polled_pkts >= full_pkts * static_cast<double>(task.runs)) {
-        return true;
-      }
+      if (is_busy && exec::are_polls_full(model, task, kFullPolls)) return true;
     }
     return false;
   }
 
+  static constexpr double kNoSlo = std::numeric_limits<double>::infinity();
   static constexpr double kFullPolls = 0.9;  // of what a poll may take
 
   const Model& model;
   const Snapshot& period;
   const double percentile;
   const HopCosts hop;
+  const double length_ns;                    // of the period
   std::vector<double> load;                  // by worker: share of its time
   std::vector<double> load_of;               // by module
   std::vector<double> pkts_per_ns;           // by module

@@ -10,8 +10,7 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kFullRun =
-    0.95;  // of a poll: after runs this large the input counts as never empty
+constexpr double kFullPolls = 0.95;  // of what a poll may take: the input counts as never empty
 constexpr double kChanceSigmas = 3;  // for one count
 constexpr double kMinScale =
     0.5;  // of measured over modelled spread: beyond, other things are to blame
@@ -379,9 +378,7 @@ void ProgramView::compare_spread(const exec::TaskPeriod& period, uint32_t t) {
 bool ProgramView::is_input_full(const Snapshot& snapshot, uint32_t t) const {
   const exec::TaskPeriod& period = snapshot.tasks[t];
   const uint32_t limit_pkts = poll_limit_pkts(model_, period);
-  const bool are_runs_full =
-      period.runs > 0 && static_cast<double>(period.in_pkts) >=
-                             kFullRun * limit_pkts * static_cast<double>(period.runs);
+  const bool are_runs_full = exec::are_polls_full(model_, period, kFullPolls);
   const bool is_known = snapshot.inputs.size() == model_.inputs.size();
   if (!are_runs_full || limit_pkts >= model_.batch_limit_pkts || !is_known) return are_runs_full;
   // A few packets at a time may be all that come.
