@@ -37,7 +37,7 @@ constexpr Entry kControllers[] = {
      }},
     {"full(original)",
      [](const Model& model, const Settings& settings) {
-       return make_full("full(original)", model, settings, FullOptions::original());
+       return make_full("full(original)", model, settings, {.is_original = true});
      }},
     {"primal(static)",
      [](const Model& model, const Settings& settings) {

@@ -7,7 +7,6 @@
 
 #include "slo/model/controller.h"
 #include "slo/papers/budgets.h"
-#include "slo/papers/descend.h"
 
 namespace batchplane::slo {
 
@@ -23,14 +22,11 @@ std::unique_ptr<Controller> make_onoff(const Model& model, const Settings& setti
 std::unique_ptr<Controller> make_feasdir(const Model& model, const Settings& settings);
 
 struct FullOptions {
-  DescendOptions descend;
   bool has_age_limits = false;  // buffers get age limits from the slack of their flows
-  bool keeps_margin = true;     // buffers grow up to SLO * (1 - tolerance), not up to the SLO
-  bool grows_costs = false;     // aggregated costs are multiplied by k in the k-th period
   bool keeps_triggers = false;  // decides only age limits: triggers are set elsewhere
-
-  // The behaviour of the published program, where it affects its figures.
-  static FullOptions original() { return {{true, true, true}, false, false, true}; }
+  // As the published program, where it affects its figures: beside what descend() says, buffers grow
+  // up to the SLO, not to SLO * (1 - tolerance), and the k-th period multiplies aggregated costs by k.
+  bool is_original = false;
 };
 // Projected gradient: each period takes one step from the measured state towards the least load
 // that the SLOs allow.

@@ -19,9 +19,8 @@ struct Chain {
 
 class Descent {
  public:
-  Descent(const Topology& topology, const Settings& settings, const DescendOptions& options,
-          PeriodState& state)
-      : topology_(topology), settings_(settings), options_(options), state_(state) {
+  Descent(const Topology& topology, const Settings& settings, PeriodState& state, bool is_original)
+      : topology_(topology), settings_(settings), state_(state), is_original_(is_original) {
     column_.assign(state.segments.size(), kNoColumn);
     for (uint32_t s = 0; s < state.segments.size(); ++s) {
       const SegmentPeriod& segment = state.segments[s];
@@ -45,9 +44,9 @@ class Descent {
     const std::vector<double> direction = find_direction();
     if (direction.empty()) return;
     double step = longest_step(direction);
-    if (!options_.overshoots) step = best_step(direction, step);
+    if (!is_original_) step = best_step(direction, step);
     if (!(step > 0) || !std::isfinite(step)) return;
-    options_.rounds_up ? move_rounding_up(direction, step) : move(direction, step);
+    is_original_ ? move_rounding_up(direction, step) : move(direction, step);
   }
 
  private:
@@ -112,7 +111,7 @@ class Descent {
           segment(chain.before).rate_pkts_per_ns / segment(chain.behind).rate_pkts_per_ns;
       const double limit_pkts = ratio * trigger(chain.behind);
       const bool is_near = trigger(chain.before) >= (1 - settings_.tolerance) * limit_pkts;
-      if (!is_near && !options_.always_chains) continue;
+      if (!is_near && !is_original_) continue;
       Row row(free_.size(), 0.0);
       row[chain.before] = 1;
       row[chain.behind] = -ratio;
@@ -304,8 +303,8 @@ class Descent {
 
   const Topology& topology_;
   const Settings& settings_;
-  const DescendOptions& options_;
   PeriodState& state_;
+  const bool is_original_;
   std::vector<uint32_t> free_;  // segments that may move, one column each
   std::vector<size_t> column_;  // segment -> column
   std::vector<double> gradient_;
@@ -315,9 +314,9 @@ class Descent {
 
 }  // namespace
 
-void descend(const Topology& topology, const Settings& settings, const DescendOptions& options,
-             PeriodState& state) {
-  Descent(topology, settings, options, state).run();
+void descend(const Topology& topology, const Settings& settings, PeriodState& state,
+             bool is_original) {
+  Descent(topology, settings, state, is_original).run();
 }
 
 }  // namespace batchplane::slo

@@ -7,13 +7,10 @@
 
 namespace batchplane::slo {
 
-struct DescendOptions {
-  bool rounds_up = false;      // always round up, less one packet if that exceeds the tolerance
-  bool always_chains = false;  // tie consecutive buffers together even if they are not close
-  bool overshoots = false;     // go as far as the constraints allow, even past the least load
-};
-
-void descend(const Topology& topology, const Settings& settings, const DescendOptions& options,
-             PeriodState& state);
+// The published program, if `is_original`, always rounds up, less one packet if that exceeds the
+// tolerance; ties consecutive buffers together even if they are not close; and goes as far as the
+// constraints allow, even past the least load.
+void descend(const Topology& topology, const Settings& settings, PeriodState& state,
+             bool is_original = false);
 
 }  // namespace batchplane::slo

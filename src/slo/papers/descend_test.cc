@@ -14,11 +14,10 @@ namespace descend_test {
 constexpr uint64_t kSloNs = 100'000;
 
 std::vector<uint32_t> triggers_after(const Model& model, const Snapshot& snapshot,
-                                     const DescendOptions& options = {},
-                                     const Settings& settings = {}, bool keeps_margin = true) {
+                                     const Settings& settings = {}, bool is_original = false) {
   const Topology topology(model);
-  PeriodState state = measure(topology, settings, snapshot, {.keeps_margin = keeps_margin});
-  descend(topology, settings, options, state);
+  PeriodState state = measure(topology, settings, snapshot, {.keeps_margin = !is_original});
+  descend(topology, settings, state, is_original);
   std::vector<uint32_t> triggers;
   for (const SegmentPeriod& segment : state.segments) triggers.push_back(segment.trigger_pkts);
   return triggers;
@@ -39,8 +38,7 @@ TEST(Descend, StopsWhereTheHeadroomEnds) {
   EXPECT_EQ(triggers_after(one, even_tree_period(one, kSloNs, 80'000, 10)), (Triggers{24}));
   // Up to the SLO itself: 20 000 / 1050 = 19.05, to 30 with the original's rounding; then one
   // packet back because that passes 95 % of the SLO.
-  EXPECT_EQ(triggers_after(one, even_tree_period(one, kSloNs, 80'000, 10),
-                           {.rounds_up = true, .overshoots = true}, {}, false),
+  EXPECT_EQ(triggers_after(one, even_tree_period(one, kSloNs, 80'000, 10), {}, true),
             (Triggers{29}));
 }
 
@@ -49,8 +47,7 @@ TEST(Descend, ToleranceIsASetting) {
   one.modules[2].is_controlled = true;
   Settings wide;
   wide.tolerance = 0.1;  // 10 000 / 1050 = 9.5
-  EXPECT_EQ(triggers_after(one, even_tree_period(one, kSloNs, 80'000, 10), {}, wide),
-            (Triggers{19}));
+  EXPECT_EQ(triggers_after(one, even_tree_period(one, kSloNs, 80'000, 10), wide), (Triggers{19}));
 }
 
 // The branch with twice the rate saves twice as much: its share of the step is double.
@@ -82,11 +79,11 @@ TEST(Descend, NothingMovesWhenEveryFlowIsInRecovery) {
   const Topology topology(model);
   PeriodState state = measure(topology, {}, even_tree_period(model, kSloNs, 50'000, 10), {});
   for (FlowNow& flow : state.flows) flow.is_frozen = true;
-  descend(topology, {}, {}, state);
+  descend(topology, {}, state);
   EXPECT_EQ(state.segments[0].trigger_pkts, 10U);
   state.flows[1].is_frozen = false;
   state.segments[0].is_frozen = true;
-  descend(topology, {}, {}, state);
+  descend(topology, {}, state);
   EXPECT_EQ(state.segments[0].trigger_pkts, 10U);
   EXPECT_EQ(state.segments[1].trigger_pkts, 32U);
 }
@@ -121,11 +118,12 @@ TEST(Descend, TradesDelayBetweenBuffersOfATightFlow) {
   EXPECT_EQ(triggers_after(turned.model, turned.snapshot), (Triggers{10, 20}));
 }
 
-// Without checking the load the step goes on until the first reaches its least size of 5.
-TEST(Descend, OvershootsOnlyWhenAsked) {
+// Without checking the load the original's step goes on until the first reaches its least size of 5;
+// its rounding up leaves 6.
+TEST(Descend, OnlyTheOriginalOvershoots) {
   Sequence turned(15, 15, 97'000);
   std::swap(turned.snapshot.modules[1].cost, turned.snapshot.modules[2].cost);
-  EXPECT_EQ(triggers_after(turned.model, turned.snapshot, {.overshoots = true}), (Triggers{5, 25}));
+  EXPECT_EQ(triggers_after(turned.model, turned.snapshot, {}, true), (Triggers{6, 25}));
 }
 
 // At the optimum of a tight flow nothing moves.

@@ -4,6 +4,7 @@
 
 #include "slo/papers/baseline.h"
 #include "slo/papers/controllers.h"
+#include "slo/papers/descend.h"
 #include "slo/papers/phases.h"
 #include "slo/papers/verdict.h"
 
@@ -34,21 +35,20 @@ class Full final : public Baseline {
  private:
   MeasureOptions next_options() override {
     ++n_steps_;
-    return {Absorb::kUncontrollable, options_.keeps_margin,
-            options_.grows_costs ? static_cast<double>(n_steps_) : 1.0};
+    return {.keeps_margin = !options_.is_original,
+            .cost_growth = options_.is_original ? static_cast<double>(n_steps_) : 1.0};
   }
 
   void decide(const Snapshot& /*snapshot*/, PeriodState& state) override {
     if (options_.keeps_triggers) {
-      // With kept triggers, do not bypass a buffer either, even if the measurement finds it not
-      // worth having.
+      // Also those of buffers that the measurement finds not worth having.
       for (SegmentPeriod& segment : state.segments) segment.trigger_pkts = segment.old_trigger_pkts;
       return;
     }
     push(topology(), settings(), state);
     recover(topology(), state);
     pull(topology(), settings(), PullTo::kMin, state);
-    descend(topology(), settings(), options_.descend, state);
+    descend(topology(), settings(), state, options_.is_original);
   }
 
   [[nodiscard]] bool chooses_ages() const override { return options_.has_age_limits; }

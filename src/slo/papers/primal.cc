@@ -121,7 +121,7 @@ class Primal final : public Baseline {
     push(part.topology, settings(), own);
     recover(part.topology, own);
     pull(part.topology, settings(), PullTo::kMin, own);
-    descend(part.topology, settings(), {}, own);
+    descend(part.topology, settings(), own);
     for (uint32_t s = 0; s < own.segments.size(); ++s) {
       state.segments[part.segments[s]] = own.segments[s];
     }
