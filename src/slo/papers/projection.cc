@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/cholesky.h"
+
 namespace batchplane::slo {
 namespace {
 
@@ -61,28 +63,6 @@ std::vector<Row> basis_of(std::vector<Row> rest) {
   return basis;
 }
 
-// Solves the symmetric positive definite matrix * x = b in place (Cholesky).
-std::vector<double> solve(std::vector<Row> matrix, std::vector<double> b) {
-  const size_t n = b.size();
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t j = 0; j <= i; ++j) {
-      double sum = matrix[i][j];
-      for (size_t k = 0; k < j; ++k) sum -= matrix[i][k] * matrix[j][k];
-      matrix[i][j] =
-          i == j ? std::sqrt(std::fmax(sum, kDependent * kDependent)) : sum / matrix[j][j];
-    }
-  }
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t k = 0; k < i; ++k) b[i] -= matrix[i][k] * b[k];
-    b[i] /= matrix[i][i];
-  }
-  for (size_t i = n; i-- > 0;) {
-    for (size_t k = i + 1; k < n; ++k) b[i] -= matrix[k][i] * b[k];
-    b[i] /= matrix[i][i];
-  }
-  return b;
-}
-
 }  // namespace
 
 double length_of(const std::vector<double>& v) { return std::sqrt(dot(v, v)); }
@@ -105,14 +85,15 @@ Projection project(const std::vector<Row>& rows, const std::vector<double>& grad
   for (size_t i = 0; i < rows.size(); ++i) {
     for (size_t k = 0; k < basis.size(); ++k) coordinates[i][k] = dot(units[i], basis[k]);
   }
-  std::vector<Row> gram(basis.size(), Row(basis.size(), 0.0));
+  const size_t n = basis.size();
+  std::vector<double> gram(n * n, 0.0);  // its lower half
   for (const Row& row : coordinates) {
-    for (size_t k = 0; k < row.size(); ++k) {
-      if (row[k] != 0) subtract(gram[k], -row[k], row);
+    for (size_t k = 0; k < n; ++k) {
+      for (size_t j = 0; row[k] != 0 && j <= k; ++j) gram[k * n + j] += row[k] * row[j];
     }
   }
-  const std::vector<double> y = solve(gram, along);
-  for (size_t i = 0; i < rows.size(); ++i) result.multipliers[i] = dot(coordinates[i], y);
+  solve_in_place(gram, along, kDependent * kDependent);
+  for (size_t i = 0; i < rows.size(); ++i) result.multipliers[i] = dot(coordinates[i], along);
   return result;
 }
 

@@ -3,9 +3,9 @@
 // from the modules that one flow alone passes, plus one rank for each set of flows that share a
 // module: few, however many flows.
 #include <algorithm>
-#include <cmath>
 #include <map>
 
+#include "base/cholesky.h"
 #include "slo/model/set_hash.h"
 #include "slo/solver/program.h"
 
@@ -14,30 +14,6 @@ namespace {
 constexpr uint32_t kMaxHalvings = 6;  // of a step that does not make the dual grow
 // Of a row's diagonal: for flows that share all modules that hold them.
 constexpr double kRidge = 1e-6;
-
-// Solves a symmetric positive definite system in place, by Cholesky; reads and overwrites the lower
-// half of the matrix. False when it is not positive definite.
-bool solve_in_place(std::vector<double>& matrix, std::vector<double>& vector) {
-  const size_t n = vector.size();
-  for (size_t r = 0; r < n; ++r) {
-    double* const row = &matrix[r * n];
-    for (size_t c = 0; c <= r; ++c) {
-      double sum = row[c];
-      for (size_t k = 0; k < c; ++k) sum -= row[k] * matrix[c * n + k];
-      if (r == c && !(sum > 0)) return false;
-      row[c] = r == c ? std::sqrt(sum) : sum / matrix[c * n + c];
-    }
-  }
-  for (size_t r = 0; r < n; ++r) {
-    for (size_t k = 0; k < r; ++k) vector[r] -= matrix[r * n + k] * vector[k];
-    vector[r] /= matrix[r * n + r];
-  }
-  for (size_t r = n; r-- > 0;) {
-    for (size_t k = r + 1; k < n; ++k) vector[r] -= matrix[k * n + r] * vector[k];
-    vector[r] /= matrix[r * n + r];
-  }
-  return true;
-}
 }  // namespace
 
 // Modules that the same flows share count as one.
