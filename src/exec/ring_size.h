@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ring_size.h - how many packets the rings in front of a pipeline hold.
+// ring_size.h - how many packets the rings in front of a pipeline hold, and what a gap in a worker's time may
+// delay there.
 #pragma once
 
 #include <algorithm>
@@ -33,5 +34,18 @@ inline double caught_pkts(uint64_t ring_pkts, double rate_pkts_per_ns, double ga
   const double came_pkts = std::max<double>(kDefaultRingPkts, rate_pkts_per_ns * gap_ns);
   return 2 * std::min(static_cast<double>(ring_pkts), came_pkts);
 }
+
+// Of these, those of a flow that had `flow_pkts` of the period's `all_pkts`.
+inline double caught_flow_pkts(uint64_t ring_pkts, uint64_t flow_pkts, uint64_t all_pkts,
+                               uint64_t period_ns, double gap_ns) {
+  const double rate = static_cast<double>(all_pkts) / static_cast<double>(period_ns);
+  return caught_pkts(ring_pkts, rate, gap_ns) * static_cast<double>(flow_pkts) /
+         std::max(1.0, static_cast<double>(all_pkts));
+}
+
+// Of an SLO: less delays nothing. What learns from periods (slo/optimal) asks this of the mean gap in each task
+// on a flow's way; the log of the daemon, of all gaps of the worst worker together, in this period or the one
+// before: it reports what the machine may have delayed, and gaps close together add up.
+inline constexpr double kMinHole = 0.05;
 
 }  // namespace batchplane::exec

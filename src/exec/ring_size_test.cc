@@ -31,6 +31,8 @@ TEST(RingSize, AGapCatchesTwoFillsOfASmallRingAndTwiceWhatCameOfALargeOne) {
   EXPECT_EQ(caught_pkts(16, 10, 20'000), 32);
   EXPECT_EQ(caught_pkts(4096, 250e-6, 1'000'000), 500);
   EXPECT_EQ(caught_pkts(4096, 250e-6, 1'000), 128) << "some packets always wait";
+  EXPECT_EQ(caught_flow_pkts(16, 250, 1000, 100, 20'000), 8) << "a quarter of 32";
+  EXPECT_EQ(caught_flow_pkts(16, 0, 0, 100, 20'000), 0);
 }
 
 }  // namespace

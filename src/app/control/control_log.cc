@@ -46,12 +46,8 @@ double inside_pkts(const exec::PeriodSnapshot& period, const exec::ControlModel&
                    double gap_ns) {
   uint64_t all_pkts = 0;
   for (const exec::FlowPeriod& each : period.flows) all_pkts += each.pkts;
-  double pkts = 0;
-  if (all_pkts != 0) {
-    const double rate = static_cast<double>(all_pkts) / static_cast<double>(period.period_ns);
-    pkts = exec::caught_pkts(exec::largest_ring_pkts(model, period), rate, gap_ns) *
-           static_cast<double>(period.flows[flow].pkts) / static_cast<double>(all_pkts);
-  }
+  double pkts = exec::caught_flow_pkts(exec::largest_ring_pkts(model, period),
+                                       period.flows[flow].pkts, all_pkts, period.period_ns, gap_ns);
   for (const uint32_t m : model.flows[flow].path) pkts += period.modules[m].trigger_pkts;
   return pkts;
 }
@@ -76,7 +72,6 @@ Value CountedDelays::percentile_ns(double p, uint64_t slo_ns) const {
 
 Kept FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t stall_ns,
                      double inside_pkts) {
-  constexpr uint64_t kStallsPerSlo = 20;
   last = period;
   if (is_between) {  // some of its packets were judged by the old SLO
     is_between = false;
@@ -84,7 +79,8 @@ Kept FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t
   }
   if (period.pkts == 0) return Kept::kNotJudged;
   all.add(period);
-  const bool is_stalled = stall_ns * kStallsPerSlo > period.slo_ns;
+  const bool is_stalled =
+      static_cast<double>(stall_ns) > exec::kMinHole * static_cast<double>(period.slo_ns);
   if (!is_stalled) quiet.add(period);
   if (!exec::is_slo_broken(period, percentile)) return Kept::kYes;
   ++violated_periods;

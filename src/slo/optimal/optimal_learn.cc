@@ -10,7 +10,6 @@
 namespace batchplane::slo {
 namespace {
 constexpr double kOutsideFactor = 2;  // measured over modelled delay: beyond, packets wait outside
-constexpr double kMinHole = 0.05;     // of the SLO, mean per gap: shorter gaps delay nothing
 constexpr double kOftenCut = 0.1;     // share of releases by age
 }  // namespace
 
@@ -43,13 +42,11 @@ bool Optimal::is_held_up(const Snapshot& snapshot, uint32_t f) const {
   for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
     const exec::TaskPeriod& task = snapshot.tasks[program.flow_tasks[i]];
     const auto gaps = static_cast<double>(task.gaps);
-    const double least_ns = kMinHole * static_cast<double>(period.slo_ns) * gaps;
+    const double least_ns = exec::kMinHole * static_cast<double>(period.slo_ns) * gaps;
     if (static_cast<double>(task.gap_ns) < least_ns) continue;
-    const double share =
-        static_cast<double>(period.pkts) / std::max(1.0, static_cast<double>(task.in_pkts));
-    const double rate = static_cast<double>(task.in_pkts) / static_cast<double>(snapshot.period_ns);
     const double gap_ns = static_cast<double>(task.gap_ns) / std::max(1.0, gaps);
-    double inside_pkts = share * exec::caught_pkts(load_.ring_pkts(), rate, gap_ns);
+    double inside_pkts = exec::caught_flow_pkts(load_.ring_pkts(), period.pkts, task.in_pkts,
+                                                snapshot.period_ns, gap_ns);
     for (uint32_t j = row.modules_begin; j < row.modules_end; ++j) {
       inside_pkts += view_.current()[program.flow_modules[j]];
     }
