@@ -43,9 +43,10 @@ inline double caught_flow_pkts(uint64_t ring_pkts, uint64_t flow_pkts, uint64_t 
          std::max(1.0, static_cast<double>(all_pkts));
 }
 
-// Of an SLO: less delays nothing. What learns from periods (slo/optimal) asks this of the mean gap in each task
-// on a flow's way; the log of the daemon, of all gaps of the worst worker together, in this period or the one
-// before: it reports what the machine may have delayed, and gaps close together add up.
+// Share of an SLO: shorter holes in a worker's time delay nothing. `optimal` judges the mean gap in each task on
+// a flow's path, because it must not take what triggers did for the machine's doing. The daemon's log judges the
+// sum of the worst worker's gaps in this period or the one before, because it reports what the machine may have
+// delayed, and its late packets are counted one by one.
 inline constexpr double kMinHole = 0.05;
 
 }  // namespace batchplane::exec

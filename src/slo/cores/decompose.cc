@@ -81,8 +81,8 @@ void Decomposer::cut_inherent(const View& view) {
 }
 
 // Packs flows onto the task, tightest SLO first, as long as all flows there can be served; flows
-// without an SLO leave in any case. Parts that only leaving flows need go to the least loaded
-// worker each.
+// without an SLO leave in any case. Each part that only leaving flows need goes to the least loaded
+// worker.
 void Decomposer::cut_task(const View& view, uint32_t task) {
   std::vector<uint32_t> flows = view.flows_of[task];
   std::ranges::stable_sort(flows, {}, [&](uint32_t f) { return view.slo_ns(f); });
@@ -234,7 +234,7 @@ void Decomposer::undo_without_gain(const View& view) {
   }
 }
 
-// It left without gain, not long ago.
+// Whether it left without gain, not long ago.
 bool Decomposer::is_resting(const View& view, uint32_t module) const {
   const std::string& name = view.model.modules[module].name;
   const auto back = returned_.find(name);

@@ -111,7 +111,7 @@ struct Decomposer::View {
     for (const uint32_t m : part_of(head)) run = std::max(run, run_ns(m, model.batch_limit_pkts));
     return run > (hop.send_per_pkt_ns + hop.take_per_pkt_ns) * model.batch_limit_pkts;
   }
-  // Load that handing a part's packets over adds, in both directions, at `ns` per packet.
+  // Load that handing over a part's packets adds to one of the two workers, at `ns` per packet.
   [[nodiscard]] double hop_load(uint32_t head, double ns) const { return pkts_per_ns[head] * ns; }
   // Whether full batches of all modules on the worker, and of the part, would leave some flow there
   // too little time.
@@ -163,7 +163,7 @@ struct Decomposer::View {
   std::vector<double> load_of;               // by module
   std::vector<double> pkts_per_ns;           // by module
   std::vector<std::vector<uint32_t>> feeds;  // by module: modules that feed it
-  std::vector<bool> ends_task;  // by module: a queue or its entry, which belongs to no part
+  std::vector<bool> ends_task;               // by module: a queue or its entry belongs to no part
   std::vector<std::vector<uint32_t>> flows_of;  // by task
 };
 

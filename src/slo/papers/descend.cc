@@ -9,7 +9,7 @@
 namespace batchplane::slo {
 namespace {
 
-constexpr double kNegligible = 1e-9;  // of a length or a sum: rounding
+constexpr double kNegligible = 1e-9;  // of a length or a sum: below, only rounding is left
 
 // Two buffers in sequence: the first must not fill more slowly than the one behind it.
 struct Chain {
@@ -148,7 +148,7 @@ class Descent {
     return 0;
   }
 
-  // Empty: no constraint that should be given up holds the triggers back (an optimum).
+  // Empty at an optimum: there, no constraint that should be given up holds the triggers back.
   [[nodiscard]] std::vector<double> find_direction() {
     std::vector<Row> rows = rows_active_before();
     const double negligible = kNegligible * length_of(gradient_);
@@ -166,8 +166,7 @@ class Descent {
         if (at < std::ssize(row_flows_)) row_flows_.erase(row_flows_.begin() + at);
         continue;
       }
-      // The last try gives up all of them: one at a time, this could end here again in every
-      // period.
+      // The last try gives up all of them: otherwise every period could run out of tries here.
       std::vector<Row> kept;
       for (size_t i = 0; i < rows.size(); ++i) {
         if (multipliers[i] >= -negligible) kept.push_back(rows[i]);
@@ -252,8 +251,8 @@ class Descent {
     return state_.flows[flow].slo_ns - state_.flows[flow].tolerance_ns;
   }
 
-  // Triggers go down first; then up by one where no flow passes its target, with all decisions so
-  // far.
+  // Rounds triggers down first, then up by one wherever this takes no flow past its target, given
+  // all decisions so far.
   void move(const std::vector<double>& direction, double step) {
     constexpr double kAlmost = 1e-6;  // of a packet: a whole number missed by rounding
     std::vector<double> planned_ns;

@@ -72,7 +72,7 @@ class Nfvnice final : public Controller {
   const Model& model_;
   std::vector<Segment> segments_;
   std::vector<ScheduledTask> tasks_;
-  std::vector<double> demand_;        // by segment, ns a period; negative = not known yet
+  std::vector<double> demand_;        // by segment, ns per period; negative = not known yet
   std::vector<double> input_demand_;  // by task
   Onlooker onlooker_;
 };

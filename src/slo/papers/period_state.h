@@ -40,7 +40,7 @@ struct SegmentPeriod {
   uint32_t min_pkts = 0;          // smallest trigger that makes buffering worthwhile
   uint32_t trigger_pkts = 0;      // as decided so far
   uint32_t old_trigger_pkts = 0;  // in force during the period
-  bool is_controllable = false;   // costs per batch outweigh costs per packet
+  bool is_controllable = false;   // Settings::controllable_bound: a buffer may pay off
   bool is_frozen = false;         // an earlier phase has decided it
   const char* reason = "";        // of the last change
 };

@@ -24,8 +24,8 @@ void subtract(std::vector<double>& from, double factor, const std::vector<double
   for (size_t i = 0; i < from.size(); ++i) from[i] -= factor * what[i];
 }
 
-// Subtracts the component along `unit`, twice: once leaves rounding errors of its size. Most rows
-// have nothing in common, which one product shows. False: nothing to subtract.
+// Subtracts the component along `unit`, twice: once would leave rounding errors in proportion to its
+// size. Most rows have nothing in common, as one product shows. False: nothing to subtract.
 bool take_out(std::vector<double>& v, const std::vector<double>& unit) {
   const double part = dot(v, unit);
   if (part == 0) return false;
