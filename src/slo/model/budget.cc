@@ -26,7 +26,9 @@ bool is_worth(const ProgramModule& module, double trigger_pkts) {
 
 }  // namespace
 
-void mark_worth(const ProgramModule& module, Stair& stair) {
+void mark_worth(ProgramModule& module) {
+  if (module.stair == nullptr) return;
+  Stair& stair = *module.stair;
   const size_t n_sizes = stair.extra_ns.size();
   stair.is_worth.assign(n_sizes, 0);
   double least_ns = kNoBudgetNs;  // for a packet

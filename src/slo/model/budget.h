@@ -52,7 +52,7 @@ struct ProgramModule {
   // The first of the modules that differ from this one by no more than chance: they should have the
   // same trigger. kNoModule, or itself: there is none.
   uint32_t alike = kNoModule;
-  const Stair* stair = nullptr;  // null: the costs are linear
+  Stair* stair = nullptr;  // null: the costs are linear
   // Of a stage: batches of so many are collected although it is bypassed, or its device would not keep up;
   // and what a batch takes on the device, which is no work of the task.
   double least_pkts = 1;
@@ -208,8 +208,8 @@ struct Evaluation {
 [[nodiscard]] inline bool is_holding(const ProgramModule& module, double trigger_pkts) {
   return trigger_pkts > module.arriving_pkts;
 }
-// Marks the sizes that are worth using in `stair`, the module's own, given the batches that arrive.
-void mark_worth(const ProgramModule& module, Stair& stair);
+// Marks the sizes that are worth using in the module's stair, given the batches that arrive.
+void mark_worth(ProgramModule& module);
 // For a staircase of costs: the largest trigger up to this one that is worth using, or 0.
 [[nodiscard]] double worth_down(const ProgramModule& module, double trigger_pkts);
 // Next larger trigger that holds and is worth using, or 0 if there is none; next smaller one, or 0.
