@@ -108,7 +108,7 @@ std::optional<std::vector<double>> Arrivals::cheapest_outer(Program& program) {
     if (module.stair != nullptr && !is_stage(v)) return std::nullopt;
     if (is_nested(v) || !is_holding(module, module.max_pkts)) continue;
     full[v] = module.max_pkts;
-    if (gain_of_holding_ns(program, module, module.max_pkts) > 0) cheapest[v] = module.max_pkts;
+    if (holding_pays(program, module, module.max_pkts)) cheapest[v] = module.max_pkts;
   }
   predict(full, program);
   return cheapest;

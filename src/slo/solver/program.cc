@@ -91,11 +91,8 @@ void Solver::prepare(const Program& program) {
 void Solver::choose_free(const Program& program) {
   for (size_t v = 0; v < program.modules.size(); ++v) {
     const ProgramModule& module = program.modules[v];
-    const double a = module.arriving_pkts;
-    const double most_pkts = worth_down(module, module.max_pkts);
-    const double gain_ns = gain_of_holding_ns(program, module, std::max(1.0, most_pkts));
-    is_free_[v] = is_pinned_[v] == 0 && module.share > 0 && module.max_pkts > a &&
-                  rate_of(program, module, 1) > 0 && gain_ns > 0;
+    is_free_[v] = is_pinned_[v] == 0 && rate_of(program, module, 1) > 0 &&
+                  holding_pays(program, module, worth_down(module, module.max_pkts));
   }
 }
 

@@ -29,8 +29,7 @@ bool Solver::bypass_unpaid(const Program& program) {
   for (size_t v = 0; v < point_.size.size(); ++v) {
     const ProgramModule& module = program.modules[v];
     if (is_free_[v] == 0) continue;
-    if (point_.triggers[v] > 0 && gain_of_holding_ns(program, module, point_.triggers[v]) > 0)
-      continue;
+    if (holding_pays(program, module, point_.triggers[v])) continue;
     any |= point_.size[v] > module.arriving_pkts ||
            (module.sure_pkts > 0 && module.arriving_pkts > module.sure_pkts);
     is_free_[v] = 0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // program_polish.cc - for small programs, in which one packet at one module matters: single and
-// paired moves of triggers. Where many modules share budgets, one packet is less than holding
-// costs.
+// paired moves of triggers. Among many modules, one packet at one of them hardly changes the load.
 #include <algorithm>
 #include <cmath>
 
