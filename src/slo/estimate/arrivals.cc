@@ -44,10 +44,6 @@ Arrivals::Arrivals(uint32_t n_segments, const std::vector<Edge>& edges, uint32_t
     if (before.size() != 1 || is_stage(before[0].module)) continue;
     program.modules[v].before = before[0].module;
   }
-  put_in_order(edges);
-}
-
-void Arrivals::put_in_order(const std::vector<Edge>& edges) {
   const auto n = static_cast<uint32_t>(modules_.size());
   exec::Depths depths = exec::depths_of(n, edges);
   for (const uint32_t v : depths.in_cycle) depths.depth[v] = n;  // last, in any order
@@ -83,10 +79,7 @@ void Arrivals::measure(const Program& program, const std::vector<double>& execut
 }
 
 bool Arrivals::has_nested() const {
-  for (uint32_t v = 0; v < modules_.size(); ++v) {
-    if (is_nested(v)) return true;
-  }
-  return false;
+  return std::ranges::any_of(upstream_first_, [this](uint32_t v) { return is_nested(v); });
 }
 
 void Arrivals::allow_nested(bool is_allowed, Program& program) {

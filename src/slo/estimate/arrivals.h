@@ -66,7 +66,6 @@ class Arrivals {
     ProgramModule measured;  // and max_pkts while the buffer may not hold
   };
 
-  void put_in_order(const std::vector<Edge>& edges);
   [[nodiscard]] bool is_stage(uint32_t module) const { return module >= n_segments_; }
   [[nodiscard]] bool is_nested(uint32_t module) const;
   [[nodiscard]] double polled_pkts(uint32_t module, double batch_pkts) const;
