@@ -177,7 +177,8 @@ void Solver::set_needs(const Program& program) {
     const ProgramModule& module = program.modules[v];
     const double rate = rate_of(program, module, at_.task_pkt_ns[module.task]);
     needs_[v] = {
-        .bypassed_ns = module.cost_per_batch_ns + module.cost_per_pkt_ns * module.arriving_pkts,
+        .bypassed_ns = module.cost_per_batch_ns + module.cost_per_pkt_ns * module.arriving_pkts +
+                       module.away_ns(module.arriving_pkts) + least_fill_ns(program, module, rate),
         .slope_ns = slopes_.delay_slope[v] * module.arriving_pkts,
         .first_ns = min_fill_ns(program, module, rate)};
   }
