@@ -157,8 +157,8 @@ void Arrivals::fold_into(uint32_t v, Before& from, double weight, uint32_t trigg
       weight * measured.cost_per_batch_ns / least - folded_ns / alone * before.share / module.share;
 }
 
-// Parts are known for random order and for round robin; the batches that arrive show where between the
-// two the traffic is.
+// Parts are known for random order and for round robin; the batches that arrive show where between
+// the two the traffic is.
 bool Arrivals::predict(const std::vector<uint32_t>& triggers_pkts, Program& program) {
   bool any = false;
   for (const uint32_t v : upstream_first_) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// arrivals.h - batches that arrive at each buffer: as measured in a period; from these, as predicted under
-// other triggers, as batches collected upstream arrive larger; and from both, where buffers behind others may
-// not hold, the costs of the batches behind, which move to the buffer where they are collected.
+// arrivals.h - arriving batches as measured -> those under other triggers, as what is collected
+// upstream arrives larger -> where buffers behind others may not hold, the costs of batches behind,
+// as a part of the costs of the buffer where they are collected.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,8 @@ class Arrivals {
  public:
   using Edge = std::pair<uint32_t, uint32_t>;
 
-  // Edges lead from modules of the program to those next behind them. Modules from n_segments on are
-  // stages: what comes back from a device arrives in polls, of at most poll_pkts. Sets
-  // ProgramModule::before.
+  // Edges lead from modules of the program to those next behind them; modules from n_segments on
+  // are stages: what comes back arrives in polls of at most poll_pkts. Sets ProgramModule::before.
   Arrivals(uint32_t n_segments, const std::vector<Edge>& edges, uint32_t poll_pkts,
            Program& program);
   // Takes in a period as the program has it, and the mean batches that its modules executed.

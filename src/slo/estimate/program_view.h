@@ -32,8 +32,8 @@ class ProgramView {
   // batches are first collected, for the triggers last given to predict_arrivals().
   [[nodiscard]] bool has_nested() const { return arrivals_.has_nested(); }
   void allow_nested(bool is_allowed) { arrivals_.allow_nested(is_allowed, program_); }
-  // At saturation no packet can take less time than with these triggers, and the batches that arrive
-  // with all first buffers full, as long as buffers behind others hold nothing. Sets those arrivals.
+  // At saturation no packet takes less time than with these triggers and the batches that arrive
+  // with all first buffers full, while buffers behind others hold nothing. Sets those arrivals.
   // Nothing where costs are no lines: fuller batches may then cost more.
   [[nodiscard]] std::optional<std::vector<double>> cheapest_outer() {
     return arrivals_.cheapest_outer(program_);

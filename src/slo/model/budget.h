@@ -110,9 +110,9 @@ struct Program {
   // If true, a packet's place in its batch is random, like the work of its K runs, and the
   // percentile is taken of the sum. If false, the percentiles are added, which is an upper bound.
   bool mixes_fills = false;
-  // If true, firings are only as irregular as arrivals and what buffers happen to hold: always so for
-  // controllers. If false, they are Poisson, as in other solvers' forms of the problem, which
-  // overestimates the variance.
+  // Always true for controllers: firings are only as irregular as arrivals and what buffers happen
+  // to hold. If false, they are Poisson, which overestimates the variance, but is a form that other
+  // solvers can be given.
   bool counts_firings = false;
   std::vector<ProgramModule> modules;
   std::vector<ProgramTask> tasks;

@@ -52,8 +52,8 @@ class Wfq final : public Controller {
   [[nodiscard]] Explanation explain() const override { return optimal_.explain(); }
 
  private:
-  // By what arrived and not by what was served: otherwise a queue that overflows would lose weight, and
-  // overflow even more.
+  // By what arrived and not by what was served: otherwise a queue that overflows would lose weight,
+  // and overflow even more.
   [[nodiscard]] double arrival_rate(const ProgramModule& module) const {
     return module.share * optimal_.view().program().tasks[module.task].rate_pkts_per_ns;
   }

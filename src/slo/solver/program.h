@@ -183,8 +183,8 @@ class Solver {
   std::vector<double> own_price_;  // price of q, in addition to the flows' prices
   std::vector<double> room_ns_;    // by flow: limit on the sum of delay_slope * q
   std::vector<double> task_room_ns_;
-  // By module: service, time away and least fill while bypassed, what the slope of its delay says of its arriving batch,
-  // and the fill of the first packet held.
+  // By module: service, time away and least fill while bypassed; what the slope of its delay says
+  // of its arriving batch; and the fill of the first packet held.
   struct Need {
     double bypassed_ns = 0;
     double slope_ns = 0;

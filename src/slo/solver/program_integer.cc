@@ -90,8 +90,8 @@ bool Solver::may_hold_twice(const Program& program) const {
   });
 }
 
-// Bypasses outpriced buffers as long as that helps: others share the room that they used. Prices that
-// explain the triggers, and the next solve's start, must not come from a try that was given up.
+// Bypasses outpriced buffers as long as that helps: others share the room that they used. Prices
+// that explain the triggers, and the next solve's start, must not come from a try given up.
 void Solver::drop_dear(const Program& program) {
   if (std::ranges::find(point_.is_out, uint8_t{1}) != point_.is_out.end()) return;
   if (!may_hold_twice(program)) return;
@@ -110,7 +110,7 @@ void Solver::drop_dear(const Program& program) {
   point_ = kept_;
 }
 
-// Sets trial_ to the model at point_.triggers; often it is already, as few triggers move after rounding.
+// Sets trial_ to the model at the triggers; often it is already, as few move after rounding.
 void Solver::evaluate_triggers(const Program& program) {
   if (is_tried_ && tried_ == point_.triggers) return;
   evaluate(program, point_.triggers, trial_);
