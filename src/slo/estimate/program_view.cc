@@ -3,10 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
-#include <utility>
-
-#include "exec/depth.h"
 
 namespace batchplane::slo {
 namespace {
@@ -17,35 +13,39 @@ constexpr double kMinScale =
 constexpr double kMaxScale = 3;
 constexpr double kMaxAged = 0.2;   // share of releases: with more, runs are not those of triggers
 constexpr double kAgedKept = 0.9;  // per period, of the share of releases by age
-constexpr double kMoved = 0.1;     // relative change of an arriving batch
 constexpr double kStairs = 0.15;   // of a batch's cost: beyond this the cost is not a line
 // Releases by age may miss their first packet's SLO this many times as often.
 constexpr double kOftener = 10;
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-}  // namespace
-
-double ProgramView::Part::of(double batch, double branch_share) {
-  if (batch != batch_pkts || branch_share != share) {
-    *this = {batch, branch_share, branch_batch_pkts(batch, branch_share)};
-  }
-  return part_pkts;
+std::vector<uint32_t> head_of_modules(const Model& model, const std::vector<Segment>& segments,
+                                      const Stages& stages) {
+  std::vector<uint32_t> head_of = segment_of_heads(model, segments);
+  auto head = static_cast<uint32_t>(segments.size());
+  for (uint32_t s = 0; s < stages.size(); ++s) head_of[stages.module(s)] = head++;
+  return head_of;
 }
+
+}  // namespace
 
 ProgramView::ProgramView(const Model& model, const Settings& settings)
     : model_(model),
       segments_(segments_of(model)),
       stages_(model),
-      head_of_(segment_of_heads(model, segments_)),
+      head_of_(head_of_modules(model, segments_, stages_)),
       next_(successors_of(model)),
       heads_(segments_.size() + stages_.size()),
       tasks_(model.tasks.size()),
       current_(heads_.size(), 0),
+      executed_pkts_(heads_.size(), 1),
       min_service_ns_(model.flows.size(), 0),
       egress_(model.flows.size()),
       is_scheduler_(model.tasks.size(), false),
-      arriving_now_(heads_.size(), 1) {
+      program_{.modules = std::vector<ProgramModule>(heads_.size()),
+               .tasks = std::vector<ProgramTask>(model.tasks.size())},
+      arrivals_(static_cast<uint32_t>(segments_.size()), edges(), model.batch_limit_pkts,
+                program_) {
   for (const exec::ControlInput& input : model.inputs) {
     if (input.is_scheduler) is_scheduler_[input.task] = true;
   }
@@ -59,17 +59,11 @@ ProgramView::ProgramView(const Model& model, const Settings& settings)
   program_.counts_firings = true;
   // Where only a share of the fill counts, that share already covers mixing.
   program_.mixes_fills = program_.sigmas > 0 && settings.percentile < 1 && program_.fill_share == 1;
-  program_.modules.resize(heads_.size());
-  program_.tasks.resize(model.tasks.size());
   for (uint32_t h = 0; h < segments_.size(); ++h) {
     program_.modules[h].task = model.modules[segments_[h].head].task;
     program_.modules[h].sure_pkts = 1;
   }
-  for (uint32_t h = 0; h < heads_.size(); ++h) {
-    if (is_stage(h)) head_of_[module(h)] = h;
-  }
   lay_out_flows();
-  find_heads_before();
 }
 
 // A flow's controlled modules and tasks in the order of its path, each once.
@@ -100,49 +94,20 @@ void ProgramView::lay_out_flows() {
   share_paths(program_);
 }
 
-void ProgramView::find_heads_before() {
+// From heads to those next behind them.
+std::vector<Arrivals::Edge> ProgramView::edges() const {
+  std::vector<Arrivals::Edge> edges;
   const std::vector<std::vector<uint32_t>> next = next_segments(model_, segments_);
-  for (uint32_t h = 0; h < segments_.size(); ++h) {
-    for (const uint32_t after : next[h]) heads_[after].before.push_back({.head = h});
-  }
-  for (uint32_t h = 0; h < segments_.size(); ++h) {
-    if (heads_[h].before.size() == 1) program_.modules[h].before = heads_[h].before.front().head;
-  }
-  std::vector<std::pair<uint32_t, uint32_t>> edges;
   for (uint32_t h = 0; h < segments_.size(); ++h) {
     for (const uint32_t after : next[h]) edges.emplace_back(h, after);
   }
-  find_stages_before(edges);
-  const auto n_heads = static_cast<uint32_t>(heads_.size());
-  exec::Depths depths = exec::depths_of(n_heads, edges);
-  for (const uint32_t h : depths.in_cycle) depths.depth[h] = n_heads;  // last, in any order
-  upstream_first_.resize(n_heads);
-  std::iota(upstream_first_.begin(), upstream_first_.end(), 0U);
-  std::ranges::stable_sort(upstream_first_, {}, [&](uint32_t h) { return depths.depth[h]; });
-}
-
-// What comes back from a device arrives in polls.
-void ProgramView::find_stages_before(std::vector<std::pair<uint32_t, uint32_t>>& edges) {
-  for (uint32_t h = static_cast<uint32_t>(segments_.size()); h < heads_.size(); ++h) {
+  for (auto h = static_cast<uint32_t>(segments_.size()); h < heads_.size(); ++h) {
     for (const uint32_t to : next_[module(h)]) {
       const uint32_t after = head_of_[to];
-      if (after == kNoHead || is_stage(after)) continue;
-      heads_[after].before.push_back({.head = h});
-      program_.modules[after].before = kNoModule;
-      edges.emplace_back(h, after);
+      if (after != kNoHead && !is_stage(after)) edges.emplace_back(h, after);
     }
   }
-}
-
-// Packets of a head's batch that go on together.
-double ProgramView::polled_pkts(uint32_t h, double batch_pkts) const {
-  return is_stage(h) ? std::min<double>(batch_pkts, model_.batch_limit_pkts) : batch_pkts;
-}
-
-// Whether other buffers of its task come before it.
-bool ProgramView::is_nested(uint32_t h) const {
-  return std::ranges::any_of(heads_[h].before,
-                             [this](const Before& from) { return !is_stage(from.head); });
+  return edges;
 }
 
 // A_v and M_v: members behind the head run once per batch. Behind a split they run as often as a
@@ -163,7 +128,7 @@ void ProgramView::aggregate(const Snapshot& snapshot, uint32_t head) {
     const CostLaw::Line& cost = cost_line(snapshot.modules[m]);
     sum.cost_per_batch_ns += batches * cost.cost_per_batch_ns;
     sum.cost_per_pkt_ns += pkts * cost.cost_per_pkt_ns;
-    const double work_ns = cost.work_ns(batches, pkts * heads_[head].executed_pkts);
+    const double work_ns = cost.work_ns(batches, pkts * executed_pkts_[head]);
     if (work_ns > heads_[head].heaviest_ns) {
       heads_[head].heaviest = m;
       heads_[head].heaviest_ns = work_ns;
@@ -176,7 +141,7 @@ void ProgramView::aggregate(const Snapshot& snapshot, uint32_t head) {
       const auto to_pkts = static_cast<double>(snapshot.modules[to].pkts);
       const bool is_split = next_[m].size() > 1;
       const double share = is_split ? ratio(to_pkts, out_pkts) : 1;
-      const double batch = std::max(1.0, heads_[head].executed_pkts);
+      const double batch = std::max(1.0, executed_pkts_[head]);
       auto& part = parts[static_cast<size_t>(at - members.begin())];
       part.first += batches * (share >= 1 ? 1 : batch * share / branch_batch_pkts(batch, share));
       part.second += pkts * share;
@@ -186,7 +151,8 @@ void ProgramView::aggregate(const Snapshot& snapshot, uint32_t head) {
 
 std::pair<uint32_t, double> ProgramView::heaviest(uint32_t h) const {
   const Head& head = heads_[h];
-  const double all_ns = head.cost_per_batch_ns + head.cost_per_pkt_ns * head.executed_pkts;
+  const ProgramModule& costs = program_.modules[h];
+  const double all_ns = costs.cost_per_batch_ns + costs.cost_per_pkt_ns * executed_pkts_[h];
   if (head.heaviest_ns <= 0 || all_ns <= 0) return {module(h), 1};
   return {head.heaviest, std::min(1.0, head.heaviest_ns / all_ns)};
 }
@@ -222,7 +188,7 @@ void ProgramView::set_stair(const Snapshot& snapshot, uint32_t h) {
   if (worst < kStairs) return;
   stair.extra_ns[0] = stair.extra_ns[1];
   module.stair = &stair;
-  heads_[h].extra_ns = stair.extra_at(heads_[h].executed_pkts);
+  heads_[h].extra_ns = stair.extra_at(executed_pkts_[h]);
 }
 
 void ProgramView::Head::count(const Releases& in_period) {
@@ -241,7 +207,7 @@ void ProgramView::update_head(const Snapshot& snapshot, uint32_t h) {
   const auto arrived = static_cast<double>(period.arrived_pkts);
   head.batches = static_cast<double>(period.batches);
   head.pkts = static_cast<double>(period.pkts);
-  head.executed_pkts = head.batches > 0 ? head.pkts / head.batches : 1;
+  executed_pkts_[h] = head.batches > 0 ? head.pkts / head.batches : 1;
   const auto in_pkts = static_cast<double>(snapshot.tasks[task].in_pkts);
   head.share.follow(ratio(arrived, in_pkts), arrived, chance_sigmas_);
   if (period.arrived_batches > 0) {
@@ -258,48 +224,38 @@ void ProgramView::update_head(const Snapshot& snapshot, uint32_t h) {
   aggregate(snapshot, h);
   set_stair(snapshot, h);
   ProgramModule& module = program_.modules[h];
-  head.cost_per_batch_ns = module.cost_per_batch_ns;
-  head.cost_per_pkt_ns = module.cost_per_pkt_ns;
   module.share = arrived > 0 ? head.share.value : 0;
   module.arriving_pkts = head.arriving.is_known ? head.arriving.value : 1;
   module.max_pkts = arrived > 0 ? model_.batch_limit_pkts : 0;
   module.aged_share = head.aged.is_known ? head.aged.value : 0;
-  arriving_now_[h] = module.arriving_pkts;
-  if (module.stair != nullptr) mark_worth(module, head.stair);
+  mark_worth(module);
 }
 
-// The parts of upstream batches that came to this head in the period.
-void ProgramView::update_parts(uint32_t h) {
-  heads_[h].now = {};
-  for (Before& from : heads_[h].before) {
-    const double share = program_.modules[from.head].share;
-    from.part = share > 0 ? std::min(1.0, program_.modules[h].share / share) : 0;
-    if (from.part <= 0) continue;
-    const double batch_pkts =
-        std::max(1.0, polled_pkts(from.head, heads_[from.head].executed_pkts));
-    heads_[h].now.add(share * from.part, batch_pkts, from.part, from.executed);
-  }
+double ProgramView::work_ns(uint32_t h) const {
+  const ProgramModule& module = program_.modules[h];
+  return heads_[h].batches * (module.cost_per_batch_ns + heads_[h].extra_ns) +
+         heads_[h].pkts * module.cost_per_pkt_ns;
 }
 
 // Variance of the work of all runs in the period. Each firing counts by itself; a head without a
 // buffer counts together with the firing of the buffer before it.
-double ProgramView::variance_of_run(uint32_t t) {
+double ProgramView::variance_of_run(uint32_t t) const {
   const auto rides_along = [&](uint32_t h) {
     const uint32_t before = program_.modules[h].before;
     return before != kNoModule && current_[h] <= 0 && current_[before] > 0;
   };
   double variance = 0;
-  for (Head& head : heads_) head.following_ns = 0;
+  std::vector<double> following_ns(heads_.size(), 0);  // work that its firings caused elsewhere
   for (uint32_t h = 0; h < heads_.size(); ++h) {
-    if (rides_along(h)) heads_[program_.modules[h].before].following_ns += heads_[h].work_ns();
+    if (rides_along(h)) following_ns[program_.modules[h].before] += work_ns(h);
   }
   for (uint32_t h = 0; h < heads_.size(); ++h) {
     if (program_.modules[h].task != t || heads_[h].batches <= 0 || rides_along(h)) continue;
-    const double work_ns = heads_[h].work_ns() + heads_[h].following_ns;
+    const double firings_ns = work_ns(h) + following_ns[h];
     const ProgramModule& module = program_.modules[h];
-    variance += work_ns * work_ns / heads_[h].batches *
-                irregularity_of(program_, module, heads_[h].executed_pkts, 1,
-                                is_holding(module, current_[h]));
+    variance +=
+        firings_ns * firings_ns / heads_[h].batches *
+        irregularity_of(program_, module, executed_pkts_[h], 1, is_holding(module, current_[h]));
   }
   return variance;
 }
@@ -315,7 +271,7 @@ void ProgramView::count_task(const Snapshot& snapshot, uint32_t t) {
     if (module.task != t || heads_[h].batches <= 0) continue;
     task.releases.all += heads_[h].releases.all;
     task.releases.by_age += heads_[h].releases.by_age;
-    task.explained_ns += heads_[h].work_ns();
+    task.explained_ns += work_ns(h);
     if (is_holding(module, current_[h])) {
       task.explained_ns +=
           heads_[h].batches * program_.release_ns + heads_[h].pkts * program_.hold_ns;
@@ -432,127 +388,17 @@ void ProgramView::update_stages(const Snapshot& snapshot) {
     heads_[h].pkts = static_cast<double>(jobs.sent_pkts);
     module.aged_share = heads_[h].aged.value;
     current_[h] = stages_.trigger_pkts(stage_of(h));
-    heads_[h].executed_pkts = stages_.executed_pkts(stage_of(h));
-    heads_[h].cost_per_batch_ns = module.cost_per_batch_ns;
+    executed_pkts_[h] = stages_.executed_pkts(stage_of(h));
   }
 }
 
 void ProgramView::update(const Snapshot& snapshot) {
   for (uint32_t h = 0; h < segments_.size(); ++h) update_head(snapshot, h);
   update_stages(snapshot);
-  for (uint32_t h = 0; h < heads_.size(); ++h) update_parts(h);
+  arrivals_.measure(program_, executed_pkts_);
   for (uint32_t t = 0; t < tasks_.size(); ++t) count_task(snapshot, t);
   for (uint32_t t = 0; t < tasks_.size(); ++t) update_task(snapshot, t);
   update_flows(snapshot);
-}
-
-bool ProgramView::has_nested() const {
-  for (uint32_t h = 0; h < heads_.size(); ++h) {
-    if (is_nested(h)) return true;
-  }
-  return false;
-}
-
-void ProgramView::allow_nested(bool is_allowed) {
-  for (uint32_t h = 0; h < heads_.size(); ++h) {
-    if (!is_nested(h)) continue;
-    uint32_t& max_pkts = program_.modules[h].max_pkts;
-    if (!is_allowed) heads_[h].max_pkts = std::exchange(max_pkts, 0);
-    if (is_allowed) max_pkts = heads_[h].max_pkts;
-  }
-  is_folded_ = !is_allowed;
-  if (is_allowed) unfold();
-}
-
-std::optional<std::vector<double>> ProgramView::cheapest_outer() {
-  std::vector<uint32_t> full(heads_.size(), 0);
-  std::vector<double> cheapest(heads_.size(), 0);
-  for (uint32_t h = 0; h < heads_.size(); ++h) {
-    const ProgramModule& module = program_.modules[h];
-    if (module.stair != nullptr && !is_stage(h)) return std::nullopt;
-    if (is_nested(h) || !is_holding(module, module.max_pkts)) continue;
-    full[h] = module.max_pkts;
-    if (gain_of_holding_ns(program_, module, module.max_pkts) > 0) cheapest[h] = module.max_pkts;
-  }
-  predict_arrivals(full);
-  return cheapest;
-}
-
-void ProgramView::unfold() {
-  for (uint32_t h = 0; h < heads_.size(); ++h) {
-    program_.modules[h].cost_per_batch_ns = heads_[h].cost_per_batch_ns;
-    program_.modules[h].cost_per_pkt_ns = heads_[h].cost_per_pkt_ns;
-  }
-}
-
-// The larger a collected batch, the fewer batches come out behind it: their cost is saved where
-// packets are collected, and nowhere else. So the cost of batches behind moves into the collector's
-// cost per batch, exact at both ends: with nothing collected, and with the given trigger.
-void ProgramView::fold_nested(const std::vector<uint32_t>& triggers_pkts) {
-  unfold();
-  for (uint32_t h = 0; h < heads_.size(); ++h) {
-    if (program_.modules[h].share <= 0 || !is_nested(h)) continue;
-    double pkts = 0;
-    for (const Before& from : heads_[h].before) pkts += program_.modules[from.head].share;
-    for (Before& from : heads_[h].before) {
-      const double weight = program_.modules[from.head].share / pkts;
-      if (is_nested(from.head) || is_stage(from.head) || !(weight > 0)) continue;
-      fold_into(h, from, weight, triggers_pkts[from.head]);
-    }
-  }
-}
-
-void ProgramView::fold_into(uint32_t h, Before& from, double weight, uint32_t trigger_pkts) {
-  ProgramModule& module = program_.modules[h];
-  ProgramModule& before = program_.modules[from.head];
-  const double part = from.part;
-  const double alone = before.arriving_pkts;
-  const double collected = trigger_pkts > 0 ? trigger_pkts : before.max_pkts;
-  if (collected <= alone) return;
-  Parts now;
-  Parts without;
-  Parts with;
-  now.add(1, std::max(1.0, heads_[from.head].executed_pkts), part, from.executed);
-  without.add(1, alone, part, from.alone);
-  with.add(1, collected, part, from.collected);
-  const double least = std::max(1.0, without.like(now, arriving_now_[h]));
-  const double most = std::max(least, with.like(now, arriving_now_[h]));
-  const double saved_ns = heads_[h].cost_per_batch_ns * weight * (1 / least - 1 / most);
-  // The saving per packet here, as a cost per batch of the collector.
-  const double folded_ns = saved_ns * module.share / before.share / (1 / alone - 1 / collected);
-  before.cost_per_batch_ns += folded_ns;
-  module.cost_per_batch_ns -= weight * heads_[h].cost_per_batch_ns;
-  module.cost_per_pkt_ns += weight * heads_[h].cost_per_batch_ns / least -
-                            folded_ns / alone * before.share / module.share;
-}
-
-bool ProgramView::predict_arrivals(const std::vector<uint32_t>& triggers_pkts) {
-  bool any = false;
-  for (const uint32_t h : upstream_first_) {
-    ProgramModule& module = program_.modules[h];
-    if (heads_[h].before.empty() || module.share <= 0) continue;
-    // How much the parts of upstream batches that come here will grow, weighted by packets. Parts
-    // are known for random order and for round robin; the batches that arrive show where between
-    // the two the traffic is.
-    const Parts& now = heads_[h].now;
-    if (now.by_chance <= 0) continue;
-    Parts then;
-    for (Before& from : heads_[h].before) {
-      if (from.part <= 0) continue;
-      const ProgramModule& before = program_.modules[from.head];
-      const bool is_held = triggers_pkts[from.head] > 0;
-      const double batch = is_held ? triggers_pkts[from.head] : before.arriving_pkts;
-      then.add(before.share * from.part, polled_pkts(from.head, batch), from.part,
-               is_held ? from.collected : from.alone);
-    }
-    const double predicted =
-        std::clamp<double>(then.like(now, arriving_now_[h]), 1.0, model_.batch_limit_pkts);
-    any |= std::abs(predicted - module.arriving_pkts) > kMoved * module.arriving_pkts;
-    module.arriving_pkts = predicted;
-    if (module.stair != nullptr) mark_worth(module, heads_[h].stair);
-  }
-  if (is_folded_) fold_nested(triggers_pkts);
-  return any;
 }
 
 }  // namespace batchplane::slo

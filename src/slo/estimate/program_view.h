@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "slo/estimate/arrivals.h"
 #include "slo/estimate/smoothed.h"
 #include "slo/estimate/stages.h"
 #include "slo/model/budget.h"
@@ -29,15 +30,19 @@ class ProgramView {
   // Whether there are buffers behind other buffers, and whether those behind may hold; update()
   // allows it. While they may not, their costs per batch are part of the costs of the buffer where
   // batches are first collected, for the triggers last given to predict_arrivals().
-  [[nodiscard]] bool has_nested() const;
-  void allow_nested(bool is_allowed);
-  // At saturation no packet can take less time than with these triggers, and the batches that arrive with all
-  // first buffers full, as long as buffers behind others hold nothing. Sets those arrivals. Nothing where
-  // costs are no lines: fuller batches may then cost more.
-  [[nodiscard]] std::optional<std::vector<double>> cheapest_outer();
+  [[nodiscard]] bool has_nested() const { return arrivals_.has_nested(); }
+  void allow_nested(bool is_allowed) { arrivals_.allow_nested(is_allowed, program_); }
+  // At saturation no packet takes less time than with these triggers and the batches that arrive
+  // with all first buffers full, while buffers behind others hold nothing. Sets those arrivals.
+  // Nothing where costs are no lines: fuller batches may then cost more.
+  [[nodiscard]] std::optional<std::vector<double>> cheapest_outer() {
+    return arrivals_.cheapest_outer(program_);
+  }
   // Predicts arriving batches under `triggers_pkts`: batches collected upstream arrive larger. True
   // if any size moves by more than 10 %.
-  bool predict_arrivals(const std::vector<uint32_t>& triggers_pkts);
+  bool predict_arrivals(const std::vector<uint32_t>& triggers_pkts) {
+    return arrivals_.predict(triggers_pkts, program_);
+  }
 
   // Batches that a head released in the period.
   struct Releases {
@@ -80,74 +85,18 @@ class ProgramView {
   [[nodiscard]] bool is_input_full(const Snapshot& snapshot, uint32_t task) const;
 
  private:
-  struct Before;
-  void fold_nested(const std::vector<uint32_t>& triggers_pkts);
-  void fold_into(uint32_t head, Before& from, double weight, uint32_t trigger_pkts);
-  void unfold();
-
-  // What a batch sends into a branch, as last asked for: batches and shares rarely change within a
-  // step, and logarithms take time.
-  struct Part {
-    double batch_pkts = 0;
-    double share = 0;
-    double part_pkts = 0;
-
-    double of(double batch, double branch_share);
-  };
-  // A head whose batches, whole or in part, arrive at another one; parts of the batches that it
-  // ran, of those that reach it, and of those that it is to collect.
-  struct Before {
-    uint32_t head = 0;
-    double part = 0;  // of its packets; 0 if it has none
-    Part executed;
-    Part alone;
-    Part collected;
-  };
-  // Mean parts of batches that take a branch: flows in random order, or round robin.
-  struct Parts {
-    double by_chance = 0;
-    double in_turn = 0;
-    double weight = 0;
-
-    void add(double of, double batch_pkts, double share, Part& part) {
-      weight += of;
-      by_chance += of * part.of(batch_pkts, share);
-      in_turn += of * std::max(1.0, batch_pkts * share);
-    }
-    // These parts, in traffic in which the parts `others` were measured to be measured_pkts.
-    [[nodiscard]] double like(const Parts& others, double measured_pkts) const {
-      const double chance = others.by_chance / others.weight;
-      const double turn = others.in_turn / others.weight;
-      if (measured_pkts >= chance || chance - turn <= 0.01 * chance) {
-        return measured_pkts * by_chance / others.by_chance;
-      }
-      const double order = std::clamp((chance - measured_pkts) / (chance - turn), 0.0, 1.0);
-      return (order * in_turn + (1 - order) * by_chance) / weight;
-    }
-  };
   struct Head {
     Smoothed share;
     Smoothed arriving;  // at the triggers in force
     Smoothed aged;      // share of its releases caused by age
-    std::vector<Before> before;
-    Parts now;                 // of the batches before it, in the period
-    uint32_t max_pkts = 0;     // that the buffer may hold
-    double executed_pkts = 1;  // mean batch
     double batches = 0;
     double pkts = 0;
     Releases releases;
-    double cost_per_batch_ns = 0;  // of the segment alone
-    double cost_per_pkt_ns = 0;
     uint32_t heaviest = 0;  // its most expensive module, for the mean batch
     double heaviest_ns = 0;
-    double following_ns = 0;  // work that its firings caused elsewhere in the period
     Stair stair;
     double extra_ns = 0;  // of the mean batch, beyond the line
     void count(const Releases& in_period);
-    // Work in the period.
-    [[nodiscard]] double work_ns() const {
-      return batches * (cost_per_batch_ns + extra_ns) + pkts * cost_per_pkt_ns;
-    }
   };
   struct Task {
     // Counts of the period.
@@ -161,16 +110,13 @@ class ProgramView {
   };
 
   void lay_out_flows();
-  void find_heads_before();
-  void find_stages_before(std::vector<std::pair<uint32_t, uint32_t>>& edges);
+  [[nodiscard]] std::vector<Arrivals::Edge> edges() const;
   void update_stages(const Snapshot& snapshot);
-  [[nodiscard]] bool is_nested(uint32_t head) const;
-  [[nodiscard]] double polled_pkts(uint32_t head, double batch_pkts) const;
+  [[nodiscard]] double work_ns(uint32_t head) const;  // in the period
   void aggregate(const Snapshot& snapshot, uint32_t head);
   void set_stair(const Snapshot& snapshot, uint32_t head);
   void update_head(const Snapshot& snapshot, uint32_t head);
-  void update_parts(uint32_t head);
-  double variance_of_run(uint32_t task);
+  [[nodiscard]] double variance_of_run(uint32_t task) const;
   void count_task(const Snapshot& snapshot, uint32_t task);
   void update_task(const Snapshot& snapshot, uint32_t task);
   void compare_spread(const exec::TaskPeriod& period, uint32_t task);
@@ -183,9 +129,9 @@ class ProgramView {
   std::vector<uint32_t> head_of_;            // by module: segment that it heads
   std::vector<std::vector<uint32_t>> next_;  // successors by module, each once
   std::vector<Head> heads_;
-  std::vector<uint32_t> upstream_first_;  // heads
   std::vector<Task> tasks_;
   std::vector<double> current_;
+  std::vector<double> executed_pkts_;  // by head: mean batch
   std::vector<double> min_service_ns_;
   struct Egress {
     double took_ns = 0;
@@ -193,14 +139,13 @@ class ProgramView {
   };
   std::vector<Egress> egress_;      // by flow
   std::vector<bool> is_scheduler_;  // by task
-  std::vector<double> arriving_now_;
   // by member of a segment: shares of batches and of packets
   std::vector<std::pair<double, double>> parts_;
-  bool is_folded_ = false;
   double age_sigmas_ = 0;
   // deviation that still counts as chance: grows with the number of counts
   double chance_sigmas_ = 3;
   Program program_;
+  Arrivals arrivals_;
 };
 
 }  // namespace batchplane::slo

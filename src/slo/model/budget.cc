@@ -10,10 +10,12 @@ constexpr double kManyArrivals = 600;  // beyond, their number hardly varies
 constexpr double kNoChance = 1e-12;
 }  // namespace
 
-double gain_of_holding_ns(const Program& program, const ProgramModule& module, double batch_pkts) {
-  const double saved_ns = module.cost_per_batch_ns * (1 / module.arriving_pkts - 1 / batch_pkts);
-  return saved_ns + module.stair_gain_ns(module.arriving_pkts, batch_pkts) -
-         program.release_ns / batch_pkts - program.hold_ns;
+bool holding_pays(const Program& program, const ProgramModule& module, double trigger_pkts) {
+  if (!is_holding(module, trigger_pkts)) return false;
+  const double saved_ns = module.cost_per_batch_ns * (1 / module.arriving_pkts - 1 / trigger_pkts);
+  const double gain_ns = saved_ns + module.stair_gain_ns(module.arriving_pkts, trigger_pkts) -
+                         program.release_ns / trigger_pkts - program.hold_ns;
+  return gain_ns > 0;
 }
 
 namespace {
@@ -26,7 +28,9 @@ bool is_worth(const ProgramModule& module, double trigger_pkts) {
 
 }  // namespace
 
-void mark_worth(const ProgramModule& module, Stair& stair) {
+void mark_worth(ProgramModule& module) {
+  if (module.stair == nullptr) return;
+  Stair& stair = *module.stair;
   const size_t n_sizes = stair.extra_ns.size();
   stair.is_worth.assign(n_sizes, 0);
   double least_ns = kNoBudgetNs;  // for a packet

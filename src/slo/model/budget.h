@@ -52,7 +52,7 @@ struct ProgramModule {
   // The first of the modules that differ from this one by no more than chance: they should have the
   // same trigger. kNoModule, or itself: there is none.
   uint32_t alike = kNoModule;
-  const Stair* stair = nullptr;  // null: the costs are linear
+  Stair* stair = nullptr;  // null: the costs are linear
   // Of a stage: batches of so many are collected although it is bypassed, or its device would not keep up;
   // and what a batch takes on the device, which is no work of the task.
   double least_pkts = 1;
@@ -110,8 +110,9 @@ struct Program {
   // If true, a packet's place in its batch is random, like the work of its K runs, and the
   // percentile is taken of the sum. If false, the percentiles are added, which is an upper bound.
   bool mixes_fills = false;
-  // If true, firings are only as irregular as arrivals and what buffers happen to hold. If false, they are
-  // Poisson, which overestimates the variance.
+  // Always true for controllers: firings are only as irregular as arrivals and what buffers happen
+  // to hold. If false, they are Poisson, which overestimates the variance, but is a form that other
+  // solvers can be given.
   bool counts_firings = false;
   std::vector<ProgramModule> modules;
   std::vector<ProgramTask> tasks;
@@ -201,15 +202,15 @@ struct Evaluation {
 [[nodiscard]] inline double batch_pkts(const ProgramModule& module, double trigger_pkts) {
   return trigger_pkts > 0 ? trigger_pkts : module.arriving_pkts;
 }
-// Saving per packet when a batch is collected: its share of the batch's fixed costs.
-[[nodiscard]] double gain_of_holding_ns(const Program& program, const ProgramModule& module,
-                                        double batch_pkts);
 // Whether packets are held.
 [[nodiscard]] inline bool is_holding(const ProgramModule& module, double trigger_pkts) {
   return trigger_pkts > module.arriving_pkts;
 }
-// Marks the sizes that are worth using in `stair`, the module's own, given the batches that arrive.
-void mark_worth(const ProgramModule& module, Stair& stair);
+// Whether batches of this size are held and save more of their fixed costs than holding costs.
+[[nodiscard]] bool holding_pays(const Program& program, const ProgramModule& module,
+                                double trigger_pkts);
+// Marks the sizes that are worth using in the module's stair, given the batches that arrive.
+void mark_worth(ProgramModule& module);
 // For a staircase of costs: the largest trigger up to this one that is worth using, or 0.
 [[nodiscard]] double worth_down(const ProgramModule& module, double trigger_pkts);
 // Next larger trigger that holds and is worth using, or 0 if there is none; next smaller one, or 0.

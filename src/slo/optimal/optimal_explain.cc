@@ -52,9 +52,7 @@ const char* Optimal::why(uint32_t h, bool is_bound) const {
   if (view_.is_stage(h) && module.max_pkts == 0) return "what comes while the device is busy";
   if (view_.is_stage(h) && chosen_[h] == 0) return "what the device needs to keep up";
   const uint32_t most_pkts = view_.is_stage(h) ? module.max_pkts : model_.batch_limit_pkts;
-  if (gain_of_holding_ns(view_.program(), module, most_pkts) <= 0) {
-    return "batches arrive large enough";
-  }
+  if (!holding_pays(view_.program(), module, most_pkts)) return "batches arrive large enough";
   if (chosen_[h] == most_pkts) return "the largest batch";
   if (is_bound) return "a flow's budget";
   return chosen_[h] > 0 ? "turnaround of other flows" : "nothing is left of a budget";

@@ -116,8 +116,7 @@ double Optimal::best_rate() {
   const Program& program = view_.program();
   as_real_.clear();
   for (const ProgramModule& module : program.modules) {
-    const bool pays = gain_of_holding_ns(program, module, module.max_pkts) > 0;
-    as_real_.push_back(module.max_pkts > 0 && pays ? module.max_pkts : 0);
+    as_real_.push_back(holding_pays(program, module, module.max_pkts) ? module.max_pkts : 0);
   }
   evaluate(program, as_real_, trial_);
   return 1 / std::max(1e-9, bottleneck_ns(joint_, trial_));

@@ -15,8 +15,6 @@ namespace {
 
 // Relative change of a pace; smaller ones are not worth a command to the worker.
 constexpr double kPaceDeadBand = 0.05;
-// Fewer packets say little about where packets go.
-constexpr uint64_t kMinPkts = 1000;
 
 class Wfq final : public Controller {
  public:
@@ -25,8 +23,7 @@ class Wfq final : public Controller {
         optimal_(model, settings),
         segments_(optimal_.view().segments()),
         tasks_(scheduled_tasks(model, segments_, name_)),
-        is_scheduled_(segments_.size(), false),
-        shares_(segments_.size(), -1) {
+        is_scheduled_(segments_.size(), false) {
     for (const ScheduledTask& task : tasks_) {
       for (const uint32_t s : task.heads) is_scheduled_[s] = true;
     }
@@ -44,7 +41,6 @@ class Wfq final : public Controller {
     }
     Decision decision = optimal_.step(seen_);
     has_stepped_ = true;
-    update_shares(snapshot);
     for (const ScheduledTask& task : tasks_) {
       for (const uint32_t s : task.heads) pace(snapshot, s, decision);
       const std::vector<uint32_t> weights = weights_of(demands(task));
@@ -56,28 +52,10 @@ class Wfq final : public Controller {
   [[nodiscard]] Explanation explain() const override { return optimal_.explain(); }
 
  private:
-  [[nodiscard]] const ProgramModule& program_of(uint32_t s) const {
-    return optimal_.view().program().modules[s];
-  }
-  // Shares of the polled packets, by arrivals and not by served packets: otherwise a queue that
-  // overflows would lose weight, and overflow even more.
-  void update_shares(const Snapshot& snapshot) {
-    for (uint32_t s = 0; s < segments_.size(); ++s) {
-      const exec::ModulePeriod& head = snapshot.modules[segments_[s].head];
-      const uint64_t polled = snapshot.tasks[model_.modules[segments_[s].head].task].in_pkts;
-      if (polled < kMinPkts) continue;
-      const double share = static_cast<double>(head.arrived_pkts) / static_cast<double>(polled);
-      shares_[s] = shares_[s] < 0 ? share : 0.5 * (shares_[s] + share);
-    }
-  }
-  [[nodiscard]] double rate_of(uint32_t s) const {
-    const Program& program = optimal_.view().program();
-    const double share = shares_[s] < 0 ? program_of(s).share : shares_[s];
-    return share * program.tasks[program_of(s).task].rate_pkts_per_ns;
-  }
-  [[nodiscard]] double batch_pkts(uint32_t s) const {
-    const uint32_t q = optimal_.chosen()[s];
-    return q != 0 ? q : std::max(1.0, program_of(s).arriving_pkts);
+  // By what arrived and not by what was served: otherwise a queue that overflows would lose weight,
+  // and overflow even more.
+  [[nodiscard]] double arrival_rate(const ProgramModule& module) const {
+    return module.share * optimal_.view().program().tasks[module.task].rate_pkts_per_ns;
   }
 
   // Bypassed heads take packets as they come.
@@ -85,7 +63,7 @@ class Wfq final : public Controller {
     const uint32_t module = segments_[s].head;
     const exec::ModulePeriod& period = snapshot.modules[module];
     const uint32_t q = optimal_.chosen()[s];
-    const double rate = rate_of(s);
+    const double rate = arrival_rate(optimal_.view().program().modules[s]);
     uint64_t pace_ns = 0;
     if (q > 0 && rate > 0) pace_ns = static_cast<uint64_t>(std::llround(q / rate));
     const auto it = std::ranges::find(decision.changes, module, &exec::BufferChange::module);
@@ -103,10 +81,10 @@ class Wfq final : public Controller {
     const bool by_count = model_.tasks[task.task].scheduling.by == exec::ScheduleBy::kCount;
     std::vector<double> demands;
     for (const uint32_t s : task.heads) {
-      const double batch = batch_pkts(s);
-      const double turn_ns =
-          program_of(s).cost_per_batch_ns + program_of(s).cost_per_pkt_ns * batch;
-      demands.push_back(rate_of(s) / batch * (by_count ? 1 : turn_ns));
+      const ProgramModule& module = program.modules[s];
+      const double batch = batch_pkts(module, optimal_.chosen()[s]);
+      const double turn_ns = module.service_ns(batch);
+      demands.push_back(arrival_rate(module) / batch * (by_count ? 1 : turn_ns));
     }
     const ProgramTask& polled = program.tasks[task.task];
     const double polls = polled.rate_pkts_per_ns / std::max(1.0, polled.run_pkts);
@@ -120,7 +98,6 @@ class Wfq final : public Controller {
   const std::vector<Segment>& segments_;
   std::vector<ScheduledTask> tasks_;
   std::vector<bool> is_scheduled_;  // by segment
-  std::vector<double> shares_;      // by segment; negative = not known yet
   Snapshot seen_;
   bool has_stepped_ = false;
 };

@@ -18,8 +18,7 @@ std::vector<double> worker_ns(const Joint& joint, const Evaluation& at) {
   for (size_t t = 0; t < joint.worker_of_task.size(); ++t) {
     const uint32_t w = joint.worker_of_task[t];
     if (sums.size() <= w) sums.resize(w + 1, 0);
-    const double spared_ns = t < joint.spared_ns.size() ? joint.spared_ns[t] : 0;
-    sums[w] += joint.visits[t] * std::max(0.0, at.task_pkt_ns[t] - spared_ns);
+    sums[w] += joint.visits[t] * std::max(0.0, at.task_pkt_ns[t] - joint.spared_ns[t]);
   }
   return sums;
 }

@@ -14,8 +14,8 @@ namespace batchplane::slo {
 struct Joint {
   std::vector<uint32_t> worker_of_task;
   std::vector<double> visits;  // by task: packets it polls per packet that enters the pipeline
-  // By task: time that a packet takes less once runs are full; empty means 0 for all. A worker that
-  // always polls whatever there is is always busy, and yet can carry more in larger runs.
+  // By task: time that a packet takes less once runs are full. A worker that polls whatever there
+  // is is always busy, and yet can carry more in larger runs.
   std::vector<double> spared_ns;
   double offered_pkts_per_ns = 0;  // entering rate; 0: as much as is carried
 };

@@ -33,6 +33,7 @@ Case random_case(Rng& rng) {
     made.program.tasks.push_back({.run_pkts = 8, .other_run_ns = between(rng, 20, 200)});
     made.joint.worker_of_task.push_back(t);
     made.joint.visits.push_back(1);
+    made.joint.spared_ns.push_back(0);
     for (int i = 0; i < 2; ++i) {
       made.program.modules.push_back({.cost_per_batch_ns = between(rng, 50, 1500),
                                       .cost_per_pkt_ns = between(rng, 5, 60),
@@ -167,7 +168,7 @@ TEST(JointRate, PricesAreThoseOfTheRateFound) {
   int n_priced = 0;
   for (int i = 0; i < 400; ++i) {
     Program program = random_program(rng, true);
-    const Joint joint{.worker_of_task = {0}, .visits = {1}};
+    const Joint joint{.worker_of_task = {0}, .visits = {1}, .spared_ns = {0}};
     std::vector<JointSolution> found;
     for (const double first_rate : {1e-3, 4e-3}) {
       Solver solver;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// least_delays.h - bounds on what any triggers could do for flows, so that nobody looks for triggers that
-// do not exist.
+// least_delays.h - lower bounds on delays under any triggers: where one exceeds its budget, the
+// search is skipped.
 #pragma once
 
 #include <cstdint>

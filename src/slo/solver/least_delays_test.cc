@@ -39,13 +39,14 @@ Program random_in_all(Rng& rng, bool is_saturated) {
 }
 
 // Costs that rise by steps of so many packets, at the same cost per packet of full ones.
-Stair stair_of(const ProgramModule& module, uint32_t lanes) {
+Stair stair_of(ProgramModule module, uint32_t lanes) {
   Stair stair;
   for (uint32_t n = 0; n <= module.max_pkts; ++n) {
     const double full_pkts = std::ceil(static_cast<double>(n) / lanes) * lanes;
     stair.extra_ns.push_back((full_pkts - n) * module.cost_per_pkt_ns);
   }
-  mark_worth(module, stair);
+  module.stair = &stair;
+  mark_worth(module);
   return stair;
 }
 

@@ -60,16 +60,16 @@ void Solver::prepare(const Program& program) {
     }
     groups_.push_back({begin, static_cast<uint32_t>(group_flows_.size())});
   }
-  for (auto* by_module : {&size_, &last_size_, &triggers_, &module_price_, &weight_, &own_price_,
-                          &backup_, &before_move_, &descended_, &tried_}) {
+  for (auto* by_module : {&point_.size, &last_size_, &point_.triggers, &module_price_, &weight_,
+                          &own_price_, &backup_, &before_move_, &descended_, &tried_}) {
     by_module->assign(n, 0);
   }
-  for (auto* by_flow : {&price_, &penalty_, &room_ns_, &first_hold_ns_, &step_}) {
+  for (auto* by_flow : {&point_.price, &penalty_, &room_ns_, &first_hold_ns_, &step_}) {
     by_flow->assign(n_flows, 0);
   }
   for (auto* flags : {&is_free_, &is_pinned_}) flags->assign(n, 0);
-  for (auto* flags : {&is_short_, &is_out_}) flags->assign(n_flows, 0);
-  for (auto* by_task : {&emphasis_, &feedback_, &penalty_feedback_}) {
+  for (auto* flags : {&is_short_, &point_.is_out}) flags->assign(n_flows, 0);
+  for (auto* by_task : {&point_.emphasis, &feedback_, &penalty_feedback_}) {
     by_task->assign(program.tasks.size(), 0);
   }
   held_.assign(n, {});
@@ -91,11 +91,8 @@ void Solver::prepare(const Program& program) {
 void Solver::choose_free(const Program& program) {
   for (size_t v = 0; v < program.modules.size(); ++v) {
     const ProgramModule& module = program.modules[v];
-    const double a = module.arriving_pkts;
-    const double most_pkts = worth_down(module, module.max_pkts);
-    const double gain_ns = gain_of_holding_ns(program, module, std::max(1.0, most_pkts));
-    is_free_[v] = is_pinned_[v] == 0 && module.share > 0 && module.max_pkts > a &&
-                  rate_of(program, module, 1) > 0 && gain_ns > 0;
+    is_free_[v] = is_pinned_[v] == 0 && rate_of(program, module, 1) > 0 &&
+                  holding_pays(program, module, worth_down(module, module.max_pkts));
   }
 }
 
@@ -110,7 +107,7 @@ void Solver::set_feedback(const Program& program) {
   for (size_t f = 0; f < program.flows.size(); ++f) {
     const ProgramFlow& flow = program.flows[f];
     const bool is_short = is_short_[f] != 0;
-    const double price = is_short ? penalty_[f] : price_[f];
+    const double price = is_short ? penalty_[f] : point_.price[f];
     if (price <= 0) continue;
     std::vector<double>& sums = is_short ? penalty_feedback_ : feedback_;
     for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
@@ -133,8 +130,8 @@ void Solver::set_weights(const Program& program) {
   for (size_t v = 0; v < program.modules.size(); ++v) {
     const uint32_t t = program.modules[v].task;
     const double load = (1 + penalty_feedback_[t]) * price_unit_ + feedback_[t];
-    weight_[v] = load * slopes_.load_weight[v] + emphasis_[t] * slopes_.turnaround_weight[v];
-    own_price_[v] = emphasis_[t] * slopes_.turnaround_slope[v];
+    weight_[v] = load * slopes_.load_weight[v] + point_.emphasis[t] * slopes_.turnaround_weight[v];
+    own_price_[v] = point_.emphasis[t] * slopes_.turnaround_slope[v];
   }
 }
 
@@ -180,7 +177,8 @@ void Solver::set_needs(const Program& program) {
     const ProgramModule& module = program.modules[v];
     const double rate = rate_of(program, module, at_.task_pkt_ns[module.task]);
     needs_[v] = {
-        .bypassed_ns = module.cost_per_batch_ns + module.cost_per_pkt_ns * module.arriving_pkts,
+        .bypassed_ns = module.cost_per_batch_ns + module.cost_per_pkt_ns * module.arriving_pkts +
+                       module.away_ns(module.arriving_pkts) + least_fill_ns(program, module, rate),
         .slope_ns = slopes_.delay_slope[v] * module.arriving_pkts,
         .first_ns = min_fill_ns(program, module, rate)};
   }
@@ -192,7 +190,7 @@ void Solver::set_budgets(const Program& program) {
   for (uint32_t f = 0; f < program.flows.size(); ++f) {
     is_short_[f] = 0;
     room_ns_[f] = kNoBudgetNs;
-    if (is_out_[f] != 0 || program.flows[f].budget_ns == kNoBudgetNs) continue;
+    if (point_.is_out[f] != 0 || program.flows[f].budget_ns == kNoBudgetNs) continue;
     double min_ns = 0;
     room_ns_[f] = room_of(program, f, min_ns);
     while (room_ns_[f] < min_ns && bypass_dearest(program, f)) {
@@ -231,10 +229,10 @@ bool Solver::update_emphasis(const Program& program) {
   std::ranges::fill(turnaround_prices_, TurnaroundPrice{});
   for (size_t f = 0; f < program.flows.size(); ++f) {
     const ProgramFlow& flow = program.flows[f];
-    if (price_[f] == 0 && penalty_[f] == 0) continue;
+    if (point_.price[f] == 0 && penalty_[f] == 0) continue;
     for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
       TurnaroundPrice& of_task = turnaround_prices_[program.flow_tasks[i]];
-      of_task.sum += price_[f];
+      of_task.sum += point_.price[f];
       of_task.is_penalised |= penalty_[f] > 0;
     }
   }
@@ -244,8 +242,9 @@ bool Solver::update_emphasis(const Program& program) {
     // Turnaround over load, both per batch: the same for all modules except for their spread.
     const ProgramTask& task = program.tasks[t];
     const double waited = task.runs_waited * task.run_pkts / task.rate_pkts_per_ns;
-    is_steady &= !(std::abs(sum - emphasis_[t]) * waited > kSteadyEmphasis * settled_);
-    emphasis_[t] = is_penalised ? sum : emphasis_[t] + part_ * (sum - emphasis_[t]);
+    is_steady &= !(std::abs(sum - point_.emphasis[t]) * waited > kSteadyEmphasis * settled_);
+    point_.emphasis[t] =
+        is_penalised ? sum : point_.emphasis[t] + part_ * (sum - point_.emphasis[t]);
   }
   for (size_t f = 0; f < penalty_.size(); ++f) {
     if (is_short_[f] == 0) penalty_[f] = 0;
@@ -255,17 +254,17 @@ bool Solver::update_emphasis(const Program& program) {
 
 // Solves one convex problem; true when the point no longer moves.
 bool Solver::iterate(const Program& program, bool is_last) {
-  evaluate(program, size_, at_);
+  evaluate(program, point_.size, at_);
   slopes_at(program, at_, slopes_);
   set_budgets(program);
   set_penalties(program);
   set_weights(program);
-  last_size_ = size_;
+  last_size_ = point_.size;
   solve_dual(program);
   ++solution_.relaxations;
   double change = 0;
-  for (size_t v = 0; v < size_.size(); ++v) {
-    change = std::max(change, std::abs(size_[v] - last_size_[v]) / last_size_[v]);
+  for (size_t v = 0; v < point_.size.size(); ++v) {
+    change = std::max(change, std::abs(point_.size[v] - last_size_[v]) / last_size_[v]);
   }
   if (is_last) return true;
   const bool is_final = penalties_are_final(program);
@@ -278,15 +277,15 @@ void Solver::relax(const Program& program) {
   for (uint32_t i = 0; i < max_iterates_; ++i) {
     if (iterate(program, i + 1 == max_iterates_)) return;
     double change = 0;
-    for (size_t v = 0; v < size_.size(); ++v) {
-      change += std::abs(size_[v] - last_size_[v]) / last_size_[v];
+    for (size_t v = 0; v < point_.size.size(); ++v) {
+      change += std::abs(point_.size[v] - last_size_[v]) / last_size_[v];
     }
     if (any_short_) {
       part_ = 0.5;
     } else if (i >= kUndamped) {
       if (change > 0.9 * last_change) part_ = std::max(kMinPart, 0.7 * part_);
-      for (size_t v = 0; v < size_.size(); ++v) {
-        size_[v] = last_size_[v] + part_ * (size_[v] - last_size_[v]);
+      for (size_t v = 0; v < point_.size.size(); ++v) {
+        point_.size[v] = last_size_[v] + part_ * (point_.size[v] - last_size_[v]);
       }
     }
     last_change = change;
@@ -297,10 +296,11 @@ void Solver::relax(const Program& program) {
 // when some flow stays short.
 bool Solver::relax_all(const Program& program, bool is_warm) {
   const auto clamp_to_bounds = [&] {
-    for (size_t v = 0; v < size_.size(); ++v) {
+    for (size_t v = 0; v < point_.size.size(); ++v) {
       const ProgramModule& module = program.modules[v];
       const double a = module.arriving_pkts;
-      size_[v] = is_free_[v] != 0 ? std::clamp<double>(size_[v], a, module.max_pkts) : a;
+      point_.size[v] =
+          is_free_[v] != 0 ? std::clamp<double>(point_.size[v], a, module.max_pkts) : a;
     }
   };
   if (is_warm) {
@@ -308,10 +308,10 @@ bool Solver::relax_all(const Program& program, bool is_warm) {
     relax(program);
     if (!any_short_) return true;
   }
-  for (size_t v = 0; v < size_.size(); ++v) size_[v] = program.modules[v].max_pkts;
+  for (size_t v = 0; v < point_.size.size(); ++v) point_.size[v] = program.modules[v].max_pkts;
   choose_free(program);
   clamp_to_bounds();
-  std::ranges::fill(emphasis_, 0.0);
+  std::ranges::fill(point_.emphasis, 0.0);
   std::ranges::fill(penalty_, 0.0);
   relax(program);
   return !any_short_;
@@ -319,7 +319,7 @@ bool Solver::relax_all(const Program& program, bool is_warm) {
 
 void Solver::exclude_short(const Program& program) {
   for (size_t f = 0; f < program.flows.size(); ++f) {
-    if (is_short_[f] != 0) is_out_[f] = 1;
+    if (is_short_[f] != 0) point_.is_out[f] = 1;
   }
 }
 
@@ -353,21 +353,21 @@ void Solver::solve_round(const Program& program) {
   repair(program);
   drop_dear(program);
   trade(program);
-  if (polish(program)) std::ranges::fill(is_out_, uint8_t{0});
+  if (polish(program)) std::ranges::fill(point_.is_out, uint8_t{0});
   equalise_alike(program);
   finish(program);
   // The triggers that the others got may leave room for a flow that was given up.
-  for (size_t f = 0; f < is_out_.size(); ++f) {
+  for (size_t f = 0; f < point_.is_out.size(); ++f) {
     const double most_ns = program.flows[f].budget_ns * (1 + kBudgetSlack);
-    if (solution_.model.delay_ns[f] <= most_ns) is_out_[f] = 0;
+    if (solution_.model.delay_ns[f] <= most_ns) point_.is_out[f] = 0;
   }
 }
 
 void Solver::finish(const Program& program) {
   evaluate_triggers(program);
   solution_.model = trial_;
-  for (size_t v = 0; v < triggers_.size(); ++v) {
-    solution_.triggers_pkts[v] = static_cast<uint32_t>(triggers_[v]);
+  for (size_t v = 0; v < point_.triggers.size(); ++v) {
+    solution_.triggers_pkts[v] = static_cast<uint32_t>(point_.triggers[v]);
   }
 }
 
@@ -375,11 +375,9 @@ void Solver::finish(const Program& program) {
 // or these flows are served as if without a budget, whichever misses by less.
 void Solver::settle_infeasible(const Program& program) {
   const double free_excess_ns = excess_of(program, solution_.model);
-  const std::vector<double> free_triggers = triggers_;
-  const std::vector<double> free_prices = price_;
-  const std::vector<uint8_t> was_out = is_out_;
+  const Point as_if_free = point_;
   for (size_t f = 0; f < program.flows.size(); ++f) {
-    if (is_out_[f] == 0) continue;
+    if (point_.is_out[f] == 0) continue;
     for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
       is_pinned_[program.flow_modules[i]] = 1;
     }
@@ -389,9 +387,7 @@ void Solver::settle_infeasible(const Program& program) {
   const bool is_better = excess_of(program, solution_.model) < free_excess_ns;
   std::ranges::fill(is_pinned_, uint8_t{0});
   if (!is_better) {
-    triggers_ = free_triggers;
-    price_ = free_prices;
-    is_out_ = was_out;
+    point_ = as_if_free;
     finish(program);
   }
   hold_nothing_if_in_time(program);
@@ -399,15 +395,15 @@ void Solver::settle_infeasible(const Program& program) {
 
 // Runs that hold nothing may vary less than any others, which the way there does not show.
 void Solver::hold_nothing_if_in_time(const Program& program) {
-  const std::vector<double> triggers = triggers_;
-  std::ranges::fill(triggers_, 0.0);
+  const std::vector<double> triggers = point_.triggers;
+  std::ranges::fill(point_.triggers, 0.0);
   finish(program);
   if (excess_of(program, solution_.model) == 0) {
-    std::ranges::fill(is_out_, uint8_t{0});
-    std::ranges::fill(price_, 0.0);
+    std::ranges::fill(point_.is_out, uint8_t{0});
+    std::ranges::fill(point_.price, 0.0);
     return;
   }
-  triggers_ = triggers;
+  point_.triggers = triggers;
   finish(program);
 }
 
@@ -415,10 +411,10 @@ void Solver::start(const Program& program) {
   solution_.triggers_pkts.assign(program.modules.size(), 0);
   solution_.relaxations = 0;
   is_tried_ = false;
-  std::ranges::fill(is_out_, uint8_t{0});
+  std::ranges::fill(point_.is_out, uint8_t{0});
   std::ranges::fill(is_pinned_, uint8_t{0});
   std::ranges::fill(penalty_, 0.0);
-  if (!has_point_) std::ranges::fill(price_, 0.0);
+  if (!has_point_) std::ranges::fill(point_.price, 0.0);
 }
 
 Relaxation Solver::relaxed(const Program& program, double settled) {
@@ -430,9 +426,9 @@ Relaxation Solver::relaxed(const Program& program, double settled) {
   relax_all(program, false);
   settled_ = kSettled;
   max_iterates_ = kMaxIterates;
-  Relaxation result{.batches_pkts = size_, .prices = price_};
+  Relaxation result{.batches_pkts = point_.size, .prices = point_.price};
   result.is_short.assign(is_short_.begin(), is_short_.end());
-  evaluate(program, size_, result.model);
+  evaluate(program, point_.size, result.model);
   result.relaxations = solution_.relaxations;
   return result;
 }
@@ -440,10 +436,10 @@ Relaxation Solver::relaxed(const Program& program, double settled) {
 const Solution& Solver::solve(const Program& program) {
   start(program);
   solve_round(program);
-  const bool is_feasible = std::ranges::find(is_out_, 1) == is_out_.end();
+  const bool is_feasible = std::ranges::find(point_.is_out, 1) == point_.is_out.end();
   if (!is_feasible) settle_infeasible(program);
-  solution_.prices = price_;
-  solution_.is_infeasible.assign(is_out_.begin(), is_out_.end());
+  solution_.prices = point_.price;
+  solution_.is_infeasible.assign(point_.is_out.begin(), point_.is_out.end());
   has_point_ = is_feasible;
   return solution_;
 }

@@ -53,6 +53,7 @@ class Solver {
  private:
   static constexpr double kSettled = 5e-3;  // relative change of a trigger between iterates
   static constexpr uint32_t kMaxIterates = 40;
+  static constexpr double kMinGain = 1e-7;  // of the load: what a move or a trade must save
   // Flows that share modules, directly or through other flows.
   struct Group {
     uint32_t begin = 0;  // into group_flows_
@@ -113,8 +114,6 @@ class Solver {
   [[nodiscard]] bool may_hold_twice(const Program& program) const;
   bool bypass_outpriced(const Program& program);
   void drop_dear(const Program& program);
-  void keep_point();
-  void restore_point();
   // A trigger that could grow, its new value, and the load saved per ns of budget.
   struct Raise {
     double to = 0;
@@ -166,20 +165,26 @@ class Solver {
   std::vector<uint32_t> group_flows_;
   std::vector<Group> groups_;
 
-  // The relaxed point and its prices.
-  std::vector<double> size_;  // q, or a where bypassed
+  // A relaxed point and the triggers made from it.
+  struct Point {
+    std::vector<double> size;      // q, or a where bypassed
+    std::vector<double> triggers;  // integers, 0 = bypassed
+    std::vector<double> price;     // by flow
+    std::vector<double> emphasis;  // by task: price of its turnaround
+    std::vector<uint8_t> is_out;   // by flow: not constrained
+  };
+  Point point_;
+  Point kept_;
   std::vector<double> last_size_;
-  std::vector<double> triggers_;    // integers, 0 = bypassed
   std::vector<uint8_t> is_free_;    // may hold
   std::vector<uint8_t> is_pinned_;  // bypassed regardless of prices
-  std::vector<double> price_;       // by flow
   std::vector<double> module_price_;
   std::vector<double> weight_;     // of 1 / q in the objective, including the emphasis
   std::vector<double> own_price_;  // price of q, in addition to the flows' prices
   std::vector<double> room_ns_;    // by flow: limit on the sum of delay_slope * q
   std::vector<double> task_room_ns_;
-  // By module: its service while bypassed, what the slope of its delay says of its arriving batch,
-  // and the fill of the first packet held.
+  // By module: service, time away and least fill while bypassed; what the slope of its delay says
+  // of its arriving batch; and the fill of the first packet held.
   struct Need {
     double bypassed_ns = 0;
     double slope_ns = 0;
@@ -193,7 +198,6 @@ class Solver {
   std::vector<TurnaroundPrice> turnaround_prices_;  // by task
   std::vector<double> first_hold_ns_;   // by flow: room that its first held packet takes
   std::vector<uint8_t> is_short_;       // by flow: over budget even with all its modules bypassed
-  std::vector<uint8_t> is_out_;         // by flow: not constrained
   std::vector<uint8_t> was_free_;       // is_free_, when what follows was set
   std::vector<uint32_t> free_modules_;  // by flow, those on its path
   std::vector<uint32_t> free_paths_begin_;  // size: flows + 1
@@ -210,7 +214,6 @@ class Solver {
     double entry = 0;    // how fast that falls with the price; 0 at a bound
   };
   std::vector<Held> held_;
-  std::vector<double> emphasis_;  // by task: price of its turnaround
   std::vector<double> penalty_;   // by flow: price while it is short
   std::vector<double> feedback_;  // by task: what prices save through shorter fills
   std::vector<double> penalty_feedback_;
@@ -238,18 +241,6 @@ class Solver {
 
   std::vector<uint32_t> next_alike_;  // by module: the next one that is alike
   std::vector<double> backup_;
-  // A relaxed point and the triggers made from it.
-  struct Point {
-    std::vector<double> triggers;
-    std::vector<double> size;
-    std::vector<double> price;
-    std::vector<double> module_price;
-    std::vector<double> emphasis;
-    std::vector<double> penalty;
-    std::vector<uint8_t> is_free;
-    std::vector<uint8_t> is_short;
-  };
-  Point kept_;
   std::vector<FillSum> fills_;  // by flow
   std::vector<Raise> raises_;   // by module: its best raise at present
   LeastDelays least_delays_;

@@ -44,14 +44,14 @@ double Solver::used_ns(uint32_t f, double price_change, double& slope) {
 
 void Solver::add_price(uint32_t f, double change) {
   if (change == 0) return;
-  price_[f] += change;
+  point_.price[f] += change;
   for (const uint32_t v : free_path(f)) module_price_[v] += change;
 }
 
 // The price at which the flow just keeps its budget, with the other prices fixed: the root of a
 // convex decreasing function, by Newton within a bracket. Returns the relative change of the price.
 double Solver::step_price(uint32_t f) {
-  const double old = price_[f];
+  const double old = point_.price[f];
   double slope = 0;
   double low = 0;  // a price at which too much is used
   double high = 0;
@@ -93,7 +93,7 @@ double Solver::dual_value(const Group& group) {
   double value = 0;
   for (uint32_t i = group.begin; i < group.end; ++i) {
     const uint32_t f = group_flows_[i];
-    if (room_ns_[f] != kNoBudgetNs) value -= price_[f] * room_ns_[f];
+    if (room_ns_[f] != kNoBudgetNs) value -= point_.price[f] * room_ns_[f];
     for (uint32_t j = first_modules_begin_[f]; j < first_modules_begin_[f + 1]; ++j) {
       const uint32_t v = first_modules_[j];
       if (is_free_[v] == 0) continue;
@@ -138,7 +138,7 @@ void Solver::set_free_paths(const Program& program) {
 // Sizes follow from prices; the price of a short flow is given.
 void Solver::solve_dual(const Program& program) {
   constexpr double kNoPrice = -1;
-  for (uint32_t v = 0; v < size_.size(); ++v) {
+  for (uint32_t v = 0; v < point_.size.size(); ++v) {
     const ProgramModule& module = program.modules[v];
     module_price_[v] = 0;
     held_[v] = {.slope = slopes_.delay_slope[v],
@@ -150,15 +150,15 @@ void Solver::solve_dual(const Program& program) {
   }
   set_free_paths(program);
   for (uint32_t f = 0; f < program.flows.size(); ++f) {
-    if (room_ns_[f] == kNoBudgetNs) price_[f] = 0;
-    if (is_short_[f] != 0) price_[f] = penalty_[f] * price_unit_;
-    if (price_[f] == 0) continue;
-    for (const uint32_t v : free_path(f)) module_price_[v] += price_[f];
+    if (room_ns_[f] == kNoBudgetNs) point_.price[f] = 0;
+    if (is_short_[f] != 0) point_.price[f] = penalty_[f] * price_unit_;
+    if (point_.price[f] == 0) continue;
+    for (const uint32_t v : free_path(f)) module_price_[v] += point_.price[f];
   }
   for (const Group& group : groups_) solve_group(group);
-  for (uint32_t v = 0; v < size_.size(); ++v) {
+  for (uint32_t v = 0; v < point_.size.size(); ++v) {
     const bool is_free = is_free_[v] != 0;
-    size_[v] = is_free ? held_at(v, std::max(0.0, module_price_[v])).size : held_[v].least;
+    point_.size[v] = is_free ? held_at(v, std::max(0.0, module_price_[v])).size : held_[v].least;
   }
 }
 

@@ -14,10 +14,11 @@ constexpr uint32_t kNone = ~0U;
 }  // namespace
 
 void Solver::round_down(const Program& program) {
-  for (size_t v = 0; v < size_.size(); ++v) {
-    const double floor_pkts = worth_down(program.modules[v], std::floor(size_[v] + kRounding));
+  for (size_t v = 0; v < point_.size.size(); ++v) {
+    const double floor_pkts =
+        worth_down(program.modules[v], std::floor(point_.size[v] + kRounding));
     const bool holds = is_free_[v] != 0 && is_holding(program.modules[v], floor_pkts);
-    triggers_[v] = holds ? floor_pkts : 0;
+    point_.triggers[v] = holds ? floor_pkts : 0;
   }
 }
 
@@ -25,15 +26,15 @@ void Solver::round_down(const Program& program) {
 // budget: where arriving batches are cut, the first packet held does, however small the batch.
 bool Solver::bypass_unpaid(const Program& program) {
   bool any = false;
-  for (size_t v = 0; v < size_.size(); ++v) {
+  for (size_t v = 0; v < point_.size.size(); ++v) {
     const ProgramModule& module = program.modules[v];
     if (is_free_[v] == 0) continue;
-    if (triggers_[v] > 0 && gain_of_holding_ns(program, module, triggers_[v]) > 0) continue;
-    any |= size_[v] > module.arriving_pkts ||
+    if (holding_pays(program, module, point_.triggers[v])) continue;
+    any |= point_.size[v] > module.arriving_pkts ||
            (module.sure_pkts > 0 && module.arriving_pkts > module.sure_pkts);
     is_free_[v] = 0;
-    triggers_[v] = 0;
-    size_[v] = module.arriving_pkts;
+    point_.triggers[v] = 0;
+    point_.size[v] = module.arriving_pkts;
   }
   return any;
 }
@@ -45,8 +46,8 @@ double Solver::loss_of_holding(const Program& program, uint32_t v) const {
   const double a = module.arriving_pkts;
   const double rate = rate_of(program, module, at_.task_pkt_ns[module.task]);
   const double delay_ns =
-      min_fill_ns(program, module, rate) + slopes_.delay_slope[v] * (size_[v] - a);
-  return module_price_[v] * delay_ns - weight_[v] * (1 / a - 1 / size_[v]);
+      min_fill_ns(program, module, rate) + slopes_.delay_slope[v] * (point_.size[v] - a);
+  return module_price_[v] * delay_ns - weight_[v] * (1 / a - 1 / point_.size[v]);
 }
 
 // Where flows hold at several modules: of the modules of flows in one group, bypasses the one that
@@ -72,7 +73,7 @@ bool Solver::bypass_outpriced(const Program& program) {
     }
     if (worst == kNone) continue;
     is_free_[worst] = 0;
-    size_[worst] = program.modules[worst].arriving_pkts;
+    point_.size[worst] = program.modules[worst].arriving_pkts;
     any = true;
   }
   return any;
@@ -89,12 +90,13 @@ bool Solver::may_hold_twice(const Program& program) const {
   });
 }
 
-// Bypasses outpriced buffers as long as that helps: others share the room that they used.
+// Bypasses outpriced buffers as long as that helps: others share the room that they used. Prices
+// that explain the triggers, and the next solve's start, must not come from a try given up.
 void Solver::drop_dear(const Program& program) {
-  if (std::ranges::find(is_out_, uint8_t{1}) != is_out_.end()) return;
+  if (std::ranges::find(point_.is_out, uint8_t{1}) != point_.is_out.end()) return;
   if (!may_hold_twice(program)) return;
   double best = trial_.load;  // the repaired triggers'
-  keep_point();
+  kept_ = point_;
   for (uint32_t i = 0; i < kMaxDrops && bypass_outpriced(program); ++i) {
     relax(program);
     if (any_short_) break;
@@ -103,41 +105,16 @@ void Solver::drop_dear(const Program& program) {
     size_t worst = 0;
     if (!lower_until_fits(program, worst) || trial_.load >= best) break;
     best = trial_.load;
-    keep_point();
+    kept_ = point_;
   }
-  restore_point();
+  point_ = kept_;
 }
 
-// Keeps all that belongs to the triggers: prices that explain them, and the next solve's start,
-// must not come from a try that was given up.
-void Solver::keep_point() {
-  kept_.triggers = triggers_;
-  kept_.size = size_;
-  kept_.price = price_;
-  kept_.module_price = module_price_;
-  kept_.emphasis = emphasis_;
-  kept_.penalty = penalty_;
-  kept_.is_free = is_free_;
-  kept_.is_short = is_short_;
-}
-
-void Solver::restore_point() {
-  triggers_ = kept_.triggers;
-  size_ = kept_.size;
-  price_ = kept_.price;
-  module_price_ = kept_.module_price;
-  emphasis_ = kept_.emphasis;
-  penalty_ = kept_.penalty;
-  is_free_ = kept_.is_free;
-  is_short_ = kept_.is_short;
-  any_short_ = std::ranges::find(is_short_, uint8_t{1}) != is_short_.end();
-}
-
-// Sets trial_ to the model at triggers_; often it is already, as few triggers move after rounding.
+// Sets trial_ to the model at the triggers; often it is already, as few move after rounding.
 void Solver::evaluate_triggers(const Program& program) {
-  if (is_tried_ && tried_ == triggers_) return;
-  evaluate(program, triggers_, trial_);
-  tried_ = triggers_;
+  if (is_tried_ && tried_ == point_.triggers) return;
+  evaluate(program, point_.triggers, trial_);
+  tried_ = point_.triggers;
   is_tried_ = true;
 }
 
@@ -145,12 +122,12 @@ bool Solver::fits(const Program& program) {
   evaluate_triggers(program);
   for (size_t f = 0; f < program.flows.size(); ++f) {
     const double budget_ns = program.flows[f].budget_ns;
-    if (is_out_[f] == 0 && trial_.delay_ns[f] > budget_ns * (1 + kBudgetSlack)) return false;
+    if (point_.is_out[f] == 0 && trial_.delay_ns[f] > budget_ns * (1 + kBudgetSlack)) return false;
   }
   return true;
 }
 
-// Room left in the budgets at triggers_, by flow and, for turnaround, by task.
+// Room left in the budgets at point_.triggers, by flow and, for turnaround, by task.
 void Solver::set_rooms(const Program& program) {
   evaluate_triggers(program);
   at_ = trial_;
@@ -159,7 +136,7 @@ void Solver::set_rooms(const Program& program) {
   std::ranges::fill(task_room_ns_, kNoBudgetNs);
   for (size_t f = 0; f < program.flows.size(); ++f) {
     const ProgramFlow& flow = program.flows[f];
-    room_ns_[f] = is_out_[f] == 0 ? flow.budget_ns - at_.delay_ns[f] : kNoBudgetNs;
+    room_ns_[f] = point_.is_out[f] == 0 ? flow.budget_ns - at_.delay_ns[f] : kNoBudgetNs;
     if (is_hopeful_) room_ns_[f] += hope_ns(program, flow);
     const bool is_held = fills_[f].sum_ns > 0;
     first_hold_ns_[f] =
@@ -176,11 +153,11 @@ void Solver::set_rooms(const Program& program) {
 double Solver::fill_increase_ns(const Program& program, uint32_t f, uint32_t v, double to) const {
   const ProgramModule& module = program.modules[v];
   const double rate = rate_of(program, module, at_.task_pkt_ns[module.task]);
-  const double now_ns = fill_ns(program, module, triggers_[v], rate);
+  const double now_ns = fill_ns(program, module, point_.triggers[v], rate);
   const double then_ns = fill_ns(program, module, to, rate);
   if (!fills_[f].mixes) return then_ns - now_ns;
   FillSum fills = fills_[f];
-  fills.add(now_ns, triggers_[v], -1);
+  fills.add(now_ns, point_.triggers[v], -1);
   fills.add(then_ns, to);
   return fills.delay_ns() - fills_[f].delay_ns();
 }
@@ -189,7 +166,7 @@ double Solver::fill_increase_ns(const Program& program, uint32_t f, uint32_t v, 
 // batch that fits. `to` stays 0 when nothing fits.
 Solver::Raise Solver::raise_of(const Program& program, uint32_t v) const {
   const ProgramModule& module = program.modules[v];
-  const double old = triggers_[v];
+  const double old = point_.triggers[v];
   const double next = next_up(module, old);
   Raise raise;
   if (next == 0 || is_pinned_[v] != 0 || module.share <= 0) return raise;
@@ -219,8 +196,8 @@ Solver::Raise Solver::raise_of(const Program& program, uint32_t v) const {
     if (delay_ns > (room_ns_[f] - first_hold_ns_[f]) * (1 - kRounding)) return raise;
   }
   if (raise.turnaround_ns > std::max(0.0, task_room_ns_[module.task])) return raise;
-  raise.gain =
-      load_saved(program, slopes_, v, batch, to) - emphasis_[module.task] * raise.turnaround_ns;
+  raise.gain = load_saved(program, slopes_, v, batch, to) -
+               point_.emphasis[module.task] * raise.turnaround_ns;
   if (old == 0) {
     const ProgramTask& task = program.tasks[module.task];
     raise.gain -= task.weight * module.share * task.rate_pkts_per_ns *
@@ -236,7 +213,7 @@ Solver::Raise Solver::raise_of(const Program& program, uint32_t v) const {
 void Solver::take_room(const Program& program, uint32_t v, const Raise& raise) {
   const ProgramModule& module = program.modules[v];
   const double rate = rate_of(program, module, at_.task_pkt_ns[module.task]);
-  const double old = triggers_[v];
+  const double old = point_.triggers[v];
   const double service_ns =
       (module.cost_per_pkt_ns + module.away_pkt_ns) * (raise.to - batch_pkts(module, old));
   for (uint32_t i = module_flows_begin_[v]; i < module_flows_begin_[v + 1]; ++i) {
@@ -246,7 +223,7 @@ void Solver::take_room(const Program& program, uint32_t v, const Raise& raise) {
     fills_[f].add(fill_ns(program, module, old, rate), old, -1);
     fills_[f].add(fill_ns(program, module, raise.to, rate), raise.to);
   }
-  triggers_[v] = raise.to;
+  point_.triggers[v] = raise.to;
   const uint32_t task = module.task;
   if (raise.turnaround_ns > 0) {
     task_room_ns_[task] -= raise.turnaround_ns;
@@ -257,7 +234,7 @@ void Solver::take_room(const Program& program, uint32_t v, const Raise& raise) {
                           begin + flow.tasks_end;
       if (passes) room_ns_[f] -= raise.turnaround_ns;
     }
-    for (uint32_t w = 0; w < triggers_.size(); ++w) raises_[w] = raise_of(program, w);
+    for (uint32_t w = 0; w < point_.triggers.size(); ++w) raises_[w] = raise_of(program, w);
     return;
   }
   for (uint32_t i = module_flows_begin_[v]; i < module_flows_begin_[v + 1]; ++i) {
@@ -272,15 +249,15 @@ void Solver::take_room(const Program& program, uint32_t v, const Raise& raise) {
 
 // Makes the raises that gain most per ns of budget, until nothing fits.
 void Solver::raise_greedily(const Program& program) {
-  const auto max_raises = static_cast<uint32_t>(4 * triggers_.size());
+  const auto max_raises = static_cast<uint32_t>(4 * point_.triggers.size());
   set_rooms(program);
-  for (uint32_t v = 0; v < triggers_.size(); ++v) raises_[v] = raise_of(program, v);
+  for (uint32_t v = 0; v < point_.triggers.size(); ++v) raises_[v] = raise_of(program, v);
   for (uint32_t i = 0; i < max_raises; ++i) {
     uint32_t chosen = 0;
-    for (uint32_t v = 1; v < triggers_.size(); ++v) {
+    for (uint32_t v = 1; v < point_.triggers.size(); ++v) {
       if (raises_[v].gain > raises_[chosen].gain) chosen = v;
     }
-    if (triggers_.empty() || raises_[chosen].gain <= 0) return;
+    if (point_.triggers.empty() || raises_[chosen].gain <= 0) return;
     const Raise raise = raises_[chosen];
     take_room(program, chosen, raise);
   }
@@ -290,11 +267,11 @@ void Solver::raise_greedily(const Program& program) {
 // whose heavy firings delay its turnaround. The number of modules when there is none.
 size_t Solver::cheapest_to_lower(const Program& program, uint32_t f) const {
   const ProgramFlow& flow = program.flows[f];
-  size_t chosen = triggers_.size();
+  size_t chosen = point_.triggers.size();
   double min_cost = kNoBudgetNs;
   const auto consider = [&](uint32_t v, double path_ns) {
-    if (triggers_[v] == 0 || is_pinned_[v] != 0) return;
-    const double q2 = triggers_[v] * triggers_[v];
+    if (point_.triggers[v] == 0 || is_pinned_[v] != 0) return;
+    const double q2 = point_.triggers[v] * point_.triggers[v];
     const double gain_ns =
         path_ns + std::max(0.0, slopes_.turnaround_slope[v] - slopes_.turnaround_weight[v] / q2);
     if (gain_ns <= 0 || slopes_.load_weight[v] / (q2 * gain_ns) >= min_cost) return;
@@ -306,7 +283,7 @@ size_t Solver::cheapest_to_lower(const Program& program, uint32_t f) const {
     consider(v, slopes_.delay_slope[v]);
   }
   for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
-    for (uint32_t v = 0; v < triggers_.size(); ++v) {
+    for (uint32_t v = 0; v < point_.triggers.size(); ++v) {
       if (program.modules[v].task == program.flow_tasks[i]) consider(v, 0);
     }
   }
@@ -320,14 +297,14 @@ bool Solver::lower_until_fits(const Program& program, size_t& worst) {
     double worst_ns = 0;
     for (size_t f = 0; f < program.flows.size(); ++f) {
       const double excess_ns = trial_.delay_ns[f] - program.flows[f].budget_ns;
-      if (is_out_[f] != 0 || excess_ns <= worst_ns) continue;
+      if (point_.is_out[f] != 0 || excess_ns <= worst_ns) continue;
       worst_ns = excess_ns;
       worst = f;
     }
     slopes_at(program, trial_, slopes_);
     const size_t chosen = cheapest_to_lower(program, static_cast<uint32_t>(worst));
-    if (chosen == triggers_.size()) return false;
-    triggers_[chosen] = next_down(program.modules[chosen], triggers_[chosen]);
+    if (chosen == point_.triggers.size()) return false;
+    point_.triggers[chosen] = next_down(program.modules[chosen], point_.triggers[chosen]);
   }
   return true;
 }
@@ -336,7 +313,7 @@ bool Solver::lower_until_fits(const Program& program, size_t& worst) {
 // lower is infeasible.
 void Solver::repair(const Program& program) {
   size_t worst = 0;
-  while (!lower_until_fits(program, worst)) is_out_[worst] = 1;
+  while (!lower_until_fits(program, worst)) point_.is_out[worst] = 1;
 }
 
 }  // namespace batchplane::slo

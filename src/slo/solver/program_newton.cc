@@ -128,7 +128,7 @@ bool Solver::solve_by_sets() {
 void Solver::newton(const Group& group) {
   active_.clear();
   for (uint32_t i = group.begin; i < group.end; ++i) {
-    if (price_[group_flows_[i]] > 0 && is_short_[group_flows_[i]] == 0)
+    if (point_.price[group_flows_[i]] > 0 && is_short_[group_flows_[i]] == 0)
       active_.push_back(group_flows_[i]);
   }
   const size_t n = active_.size();
@@ -136,7 +136,7 @@ void Solver::newton(const Group& group) {
   const double before = dual_value(group);
   for (uint32_t halving = 0; halving < kMaxHalvings; ++halving) {
     for (size_t r = 0; r < n; ++r) {
-      const double old = price_[active_[r]];
+      const double old = point_.price[active_[r]];
       own_entry_[r] = std::max(-old, step_[r]);  // from here on free: remembers how to step back
       add_price(active_[r], own_entry_[r]);
     }

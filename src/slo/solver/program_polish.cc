@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // program_polish.cc - for small programs, in which one packet at one module matters: single and
-// paired moves of triggers. Where many modules share budgets, one packet is less than holding
-// costs.
+// paired moves of triggers. Among many modules, one packet at one of them hardly changes the load.
 #include <algorithm>
 #include <cmath>
 
@@ -9,7 +8,6 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kMinGain = 1e-7;    // relative gain of a move worth making
 constexpr size_t kMaxPolished = 4;   // modules that move, with partners
 constexpr size_t kMaxRescued = 8;    // modules that move alone, so that all flows fit
 constexpr size_t kMaxBeside = 12;    // modules in all: each move evaluates all of them
@@ -36,21 +34,21 @@ bool Solver::moves_with_partner(const Program& program, uint32_t v, Score& best)
   for (const uint32_t w : active_) {
     if (w == v) continue;
     const ProgramModule& module = program.modules[w];
-    const double old = triggers_[w];
+    const double old = point_.triggers[w];
     double up = old;
     double down = old;
     for (int i = 0; i < kFarthest; ++i) {
       if (up == old || up > 0) up = next_up(module, up);
       if (up > 0 && up != old) {
-        triggers_[w] = up;
+        point_.triggers[w] = up;
         if (improves(program, best)) return true;
       }
       if (down == 0) continue;
       down = next_down(module, down);
-      triggers_[w] = down;
+      point_.triggers[w] = down;
       if (improves(program, best)) return true;
     }
-    triggers_[w] = old;
+    point_.triggers[w] = old;
   }
   return false;
 }
@@ -68,25 +66,25 @@ bool Solver::moves_and_refills(const Program& program, uint32_t v, Score& best) 
 // Makes one move that helps; false when there is none. Steps of all sizes: a heavy firing that
 // delays other flows may have to shrink a lot before anything else can grow.
 bool Solver::moves_one(const Program& program, Score& best) {
-  before_move_ = triggers_;
+  before_move_ = point_.triggers;
   for (const uint32_t v : active_) {
     const ProgramModule& module = program.modules[v];
-    const double old = triggers_[v];
+    const double old = point_.triggers[v];
     const double size = batch_pkts(module, old);
     for (const double step : kSteps) {
       const double up = std::min<double>(std::floor(size) + step, module.max_pkts);
       const double down = is_holding(module, size - step) ? size - step : 0;
       for (const double move : {up, down}) {
         if (move == old || !(move == 0 || is_holding(module, move))) continue;
-        triggers_[v] = move;
+        point_.triggers[v] = move;
         if (improves(program, best)) return true;
         if (active_.size() > kMaxPolished) {
-          triggers_ = before_move_;
+          point_.triggers = before_move_;
           continue;
         }
         if (moves_with_partner(program, v, best)) return true;
         if (moves_and_refills(program, v, best)) return true;
-        triggers_ = before_move_;
+        point_.triggers = before_move_;
       }
     }
   }
@@ -100,13 +98,13 @@ void Solver::descend(const Program& program, Score& best) {
 
 // Whether no other triggers, whatever the budgets, would make the load much less.
 bool Solver::is_near_best(const Program& program) {
-  if (std::ranges::find(is_out_, uint8_t{1}) != is_out_.end()) return false;
+  if (std::ranges::find(point_.is_out, uint8_t{1}) != point_.is_out.end()) return false;
   evaluate_triggers(program);
   slopes_at(program, trial_, trade_slopes_);
   double to_gain = 0;
   for (const uint32_t v : active_) {
     const ProgramModule& module = program.modules[v];
-    const double batch = batch_pkts(module, triggers_[v]);
+    const double batch = batch_pkts(module, point_.triggers[v]);
     double most = 0;
     for (double to = next_up(module, 0); to > 0; to = next_up(module, to)) {
       most = std::max(most, load_saved(program, trade_slopes_, v, batch, to));
@@ -130,7 +128,7 @@ bool Solver::is_hopeless(const Program& program) {
 bool Solver::polish(const Program& program) {
   if (program.modules.size() > kMaxBeside) return false;
   active_.clear();
-  for (uint32_t v = 0; v < triggers_.size(); ++v) {
+  for (uint32_t v = 0; v < point_.triggers.size(); ++v) {
     if (is_pinned_[v] == 0 && program.modules[v].share > 0 && next_up(program.modules[v], 0) > 0 &&
         program.modules[v].cost_per_batch_ns > 0) {
       active_.push_back(v);
@@ -139,23 +137,23 @@ bool Solver::polish(const Program& program) {
   if (active_.empty() || active_.size() > kMaxRescued) return false;
   if (is_near_best(program) || is_hopeless(program)) return false;
   const Score none{kNoBudgetNs, kNoBudgetNs};
-  backup_ = triggers_;
+  backup_ = point_.triggers;
   Score best = none;
   improves(program, best);
   descend(program, best);
   // Tries again from the other end: all bypassed, then raised greedily. Single moves may not undo
   // the choice of modules that hold.
-  descended_ = triggers_;
-  for (const uint32_t v : active_) triggers_[v] = 0;
+  descended_ = point_.triggers;
+  for (const uint32_t v : active_) point_.triggers[v] = 0;
   raise_greedily(program);
   Score other = none;
   improves(program, other);
   descend(program, other);
   const bool is_other_better = other.excess_ns < best.excess_ns ||
                                (other.excess_ns == best.excess_ns && other.load < best.load);
-  if (!is_other_better) triggers_ = descended_;
+  if (!is_other_better) point_.triggers = descended_;
   if (std::min(best.excess_ns, other.excess_ns) == 0) return true;
-  triggers_ = backup_;
+  point_.triggers = backup_;
   return false;
 }
 

@@ -29,7 +29,7 @@ void make_stair(ProgramModule& module, Stair& stair, uint32_t lanes, double step
   for (uint32_t n = 1; n <= module.max_pkts; ++n) stair.extra_ns[n] = times[n - 1] - line.ns(n);
   stair.extra_ns[0] = stair.extra_ns[1];
   module.stair = &stair;
-  mark_worth(module, stair);
+  mark_worth(module);
 }
 
 struct Stairs {

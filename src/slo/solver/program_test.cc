@@ -195,6 +195,33 @@ TEST(Program, MatchesTheClosedFormForOneFlow) {
   }
 }
 
+// A stage takes time away from the worker and collects its least batches anyway: the relaxed point
+// meets its budgets by the definition of delays.
+TEST(Program, RelaxedPointsLeaveStagesTheirTimeAway) {
+  uint32_t bound = 0;
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    Rng rng(seed);
+    Program program = random_program(rng, seed % 2 == 1);
+    for (ProgramModule& module : program.modules) {
+      module.away_batch_ns = log_uniform(rng, 100, 10'000);
+      module.away_pkt_ns = log_uniform(rng, 1, 200);
+      module.least_pkts = module.arriving_pkts;
+    }
+    for (ProgramFlow& flow : program.flows) flow.budget_ns *= 2;
+    Solver solver;
+    solver.prepare(program);
+    const Relaxation relaxed = solver.relaxed(program, 1e-7);
+    if (relaxed.relaxations >= 1000) continue;  // iterates that do not settle
+    for (size_t f = 0; f < program.flows.size(); ++f) {
+      const double budget_ns = program.flows[f].budget_ns;
+      if (relaxed.is_short[f]) continue;
+      EXPECT_LE(relaxed.model.delay_ns[f], budget_ns * (1 + 1e-4)) << seed;
+      bound += relaxed.model.delay_ns[f] > budget_ns * (1 - 1e-4) ? 1 : 0;
+    }
+  }
+  EXPECT_GT(bound, 300U);
+}
+
 // The gain per ns of budget, by its price and by solving again with a larger budget.
 TEST(Program, PricesAreWhatMoreBudgetBuys) {
   Program program{.hold_ns = 0, .sigmas = 0};

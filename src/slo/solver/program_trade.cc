@@ -7,9 +7,8 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kMinTradeGain = 1e-7;  // relative gain of a trade worth making
-constexpr uint32_t kMaxTrades = 16;     // as many are rarely made
-constexpr int kStepsDown = 2;           // at once, at most
+constexpr uint32_t kMaxTrades = 16;  // as many are rarely made
+constexpr int kStepsDown = 2;        // at once, at most
 // Modules in all: each try evaluates all of them, and the more there are, the less one packet is.
 constexpr size_t kMaxTraded = 32;
 }  // namespace
@@ -37,11 +36,11 @@ bool Solver::fills_up(const Program& program, double& load) {
   raise_greedily(program);
   is_hopeful_ = false;
   size_t worst = 0;
-  if (!lower_until_fits(program, worst) || trial_.load >= load * (1 - kMinTradeGain)) {
-    triggers_ = before_move_;
+  if (!lower_until_fits(program, worst) || trial_.load >= load * (1 - kMinGain)) {
+    point_.triggers = before_move_;
     return false;
   }
-  before_move_ = triggers_;
+  before_move_ = point_.triggers;
   load = trial_.load;
   return true;
 }
@@ -49,7 +48,7 @@ bool Solver::fills_up(const Program& program, double& load) {
 // Whether the others on the paths through a module could gain what it loses with the trigger `to`, to first
 // order.
 bool Solver::may_pay(const Program& program, uint32_t v, double to) const {
-  const double now = triggers_[v];
+  const double now = point_.triggers[v];
   const double then = batch_pkts(program.modules[v], to);
   const double freed_ns = trade_slopes_.delay_slope[v] * (now - then);
   double left = trade_slopes_.load_weight[v] * (1 / then - 1 / now);
@@ -58,7 +57,7 @@ bool Solver::may_pay(const Program& program, uint32_t v, double to) const {
     for (uint32_t j = flow.modules_begin; j < flow.modules_end; ++j) {
       const uint32_t w = program.flow_modules[j];
       if (w == v || trade_slopes_.delay_slope[w] <= 0) continue;
-      const double batch = batch_pkts(program.modules[w], triggers_[w]);
+      const double batch = batch_pkts(program.modules[w], point_.triggers[w]);
       const double more = batch + 1 + freed_ns / trade_slopes_.delay_slope[w];
       left -= trade_slopes_.load_weight[w] * (1 / batch - 1 / more);
     }
@@ -70,14 +69,14 @@ bool Solver::may_pay(const Program& program, uint32_t v, double to) const {
 bool Solver::trades_one(const Program& program, double& load) {
   evaluate_triggers(program);
   slopes_at(program, trial_, trade_slopes_);
-  for (uint32_t v = 0; v < triggers_.size(); ++v) {
+  for (uint32_t v = 0; v < point_.triggers.size(); ++v) {
     const bool is_shared = module_flows_begin_[v + 1] - module_flows_begin_[v] > 1;
     if (is_pinned_[v] != 0 || !is_shared) continue;
-    double to = triggers_[v];
+    double to = point_.triggers[v];
     for (int i = 0; to > 0 && i < kStepsDown; ++i) {
       to = next_down(program.modules[v], to);
       if (!may_pay(program, v, to)) continue;
-      triggers_[v] = to;
+      point_.triggers[v] = to;
       is_pinned_[v] = 1;
       const bool helps = fills_up(program, load);
       is_pinned_[v] = 0;
@@ -88,15 +87,15 @@ bool Solver::trades_one(const Program& program, double& load) {
 }
 
 void Solver::trade(const Program& program) {
-  if (std::ranges::find(is_out_, uint8_t{1}) != is_out_.end()) return;
-  evaluate(program, size_, at_);
+  if (std::ranges::find(point_.is_out, uint8_t{1}) != point_.is_out.end()) return;
+  evaluate(program, point_.size, at_);
   relaxed_turnaround_ns_ = at_.turnaround_ns;
   relaxed_pkt_ns_ = at_.task_pkt_ns;
   evaluate_triggers(program);
   double load = trial_.load;
-  before_move_ = triggers_;
+  before_move_ = point_.triggers;
   fills_up(program, load);
-  if (triggers_.size() > kMaxTraded) return;
+  if (point_.triggers.size() > kMaxTraded) return;
   for (uint32_t round = 0; round < kMaxTrades && trades_one(program, load); ++round) {
   }
 }
