@@ -28,9 +28,7 @@ class Kept {
   };
 
   void observe(const std::vector<uint32_t>& triggers_pkts, const Outcome& seen);
-  // To be called when SLOs have changed.
-  void forget() { *this = {}; }
-  // What triggers kept so far, the last period included, proves nothing for the next ones.
+  // Results so far, those of the last period included, say nothing about later periods.
   void prove_nothing() {
     proven_ = {};
     last_.periods = 0;

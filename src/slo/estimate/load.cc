@@ -8,11 +8,10 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kBusyIdle = 0.02;    // idle share of a worker that is always busy
-constexpr double kDrainPeriods = 4;   // in which a backlog is to be worked off
-constexpr double kHeldUp = 0.1;       // of a period
-constexpr double kWorkKept = 0.9;     // of what periods before count for; 10 of them in all
-constexpr uint32_t kFullPeriods = 8;  // in a row, of an input that had room before
+constexpr double kBusyIdle = 0.02;   // idle share of a worker that is always busy
+constexpr double kDrainPeriods = 4;  // in which a backlog is to be worked off
+constexpr double kHeldUp = 0.1;      // of a period
+constexpr double kWorkKept = 0.9;    // of what periods before count for; 10 of them in all
 
 // By task: modules that no buffer stands before, the inputs that bring packets from outside among them.
 std::vector<std::vector<uint32_t>> modules_outside(const Model& model) {
@@ -177,10 +176,8 @@ bool Load::update(const Snapshot& snapshot, const ProgramView& view) {
   // An input that never has room may be offered just the packets that are taken; one that had room
   // before may now be offered more.
   full_periods_ = is_full && !is_waiting ? full_periods_ + 1 : 0;
-  if (full_periods_ == 0) was_known_ = true;
-  if (full_periods_ > kFullPeriods) was_known_ = false;
   drain_pkts_per_ns_ = waiting_pkts_ / (kDrainPeriods * period_ns);
-  offered_pkts_per_ns_ = was_known_ && window_pkts_ == 0 ? offered_.value : 0;
+  offered_pkts_per_ns_ = full_periods_ <= kFullPeriods && window_pkts_ == 0 ? offered_.value : 0;
   return true;
 }
 

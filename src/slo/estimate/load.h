@@ -52,7 +52,7 @@ class Load {
   [[nodiscard]] double work_share(uint32_t task) const {
     return work_[task].work_ns / std::max(1.0, work_[task].own_ns);
   }
-  // By task: whether gaps took a tenth of its worker's period or more. What waits then may wait for that.
+  // By task: whether gaps took a tenth of its worker's period or more. A backlog may then be due to the gaps.
   [[nodiscard]] bool is_held_up(uint32_t task) const { return is_held_up_[task]; }
   // Idle share of the busiest worker's time.
   [[nodiscard]] double least_idle() const { return least_idle_; }
@@ -60,6 +60,7 @@ class Load {
  private:
   static constexpr double kLullIdle =
       0.5;  // of the busiest worker's time: the input stopped meanwhile
+  static constexpr uint32_t kFullPeriods = 8;  // in a row, of an input that had room before
 
   void follow_work(const exec::TaskPeriod& task, uint32_t t);
   double look_outside(const Snapshot& snapshot, uint32_t task);
@@ -90,8 +91,8 @@ class Load {
   double drain_pkts_per_ns_ = 0;
   uint64_t ring_pkts_ = 0;
   uint32_t window_pkts_ = 0;
-  uint32_t full_periods_ = 0;  // consecutive full periods with nothing known to wait outside
-  bool was_known_ = false;     // the offered rate was known
+  // consecutive full periods with nothing known to wait outside; at the start, more may come, too
+  uint32_t full_periods_ = kFullPeriods + 1;
   bool is_saturated_ = false;
   double least_idle_ = 1;
 };

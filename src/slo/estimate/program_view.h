@@ -34,7 +34,7 @@ class ProgramView {
   void allow_nested(bool is_allowed) { arrivals_.allow_nested(is_allowed, program_); }
   // At saturation no packet takes less time than with these triggers and the batches that arrive
   // with all first buffers full, while buffers behind others hold nothing. Sets those arrivals.
-  // Nothing where costs are no lines: fuller batches may then cost more.
+  // nullopt where a cost is not linear: fuller batches may then cost more.
   [[nodiscard]] std::optional<std::vector<double>> cheapest_outer() {
     return arrivals_.cheapest_outer(program_);
   }

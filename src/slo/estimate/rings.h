@@ -33,7 +33,7 @@ class Rings {
   // Packets waiting in front of a task, at the credit set.
   [[nodiscard]] double left_pkts(uint32_t task) const { return ring_pkts_[task]; }
   [[nodiscard]] double wait_ns(uint32_t task) const { return wait_ns_[task]; }
-  // Share of the rate that a credit loses to workers waiting for each other: no less than a larger one loses.
+  // Share of the rate that a credit loses to workers that wait for each other; never less than a larger one.
   [[nodiscard]] double waste(uint32_t credit_batches) const {
     return *std::max_element(waste_.begin() + credit_batches, waste_.end());
   }

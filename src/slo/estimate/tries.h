@@ -21,7 +21,7 @@ class Tries {
   void skip();
   // To be called when SLOs have changed.
   void forget() { *this = {}; }
-  // What triggers kept so far, the last period included, proves nothing for the next ones.
+  // Results so far, those of the last period included, say nothing about later periods.
   void prove_nothing() { kept_.prove_nothing(); }
 
   // The last period was a try, and broke an SLO or gained nothing; or just the latter.

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "slo/optimal/optimal_age.h"
-
 namespace batchplane::slo {
 namespace {
 constexpr double kKeepWithin = 0.003;  // of the best load: within it the triggers in force stay
@@ -16,9 +14,6 @@ constexpr double kLeftOut = 1.1;       // times the plan's delay, of a flow whos
 constexpr double kSlower = 0.02;       // than predicted, beyond what predictions are off
 constexpr double kIdleLoad = 0.85;     // without buffers: above this load they are worth having
 constexpr double kIdleAgain = 0.7;     // the same, where something is held: loads vary
-constexpr double kQueueLoad = 0.7;     // load above which a queue may form at any time
-constexpr double kQueuedRings = 30;    // of packets, where the load is carried beyond the SLOs
-constexpr double kCutLoad = 0.95;      // of cut batches: carried whatever limits cut
 constexpr uint32_t kMaxLulls = 50;     // periods in a row
 constexpr double kLimitLower = 0.01;   // relative change of an age limit that is worth a command
 constexpr double kLimitHigher = 0.05;  // the same upwards, where waiting for it breaks nothing
@@ -39,13 +34,44 @@ Optimal::Optimal(const Model& model, const Settings& settings)
       flows_(model.flows.size()),
       chosen_(view_.program().modules.size(), 0),
       limits_ns_(chosen_.size(), exec::kStrandingAge),
-      bounds_ns_(model.flows.size(), 0),
-      is_unbounded_(model.flows.size(), false) {
+      bounds_ns_(model.flows.size(), 0) {
   for (const exec::ControlTask& task : model.tasks) joint_.worker_of_task.push_back(task.worker);
   for (Search* search : {&all_, &outer_}) {
     search->solver.prepare(view_.program());
     search->chosen = chosen_;
   }
+}
+
+Decision Optimal::step(const Snapshot& snapshot) {
+  Decision decision;
+  view_.update(snapshot);
+  alike_.find(snapshot, view_.program());
+  for (uint32_t f = 0; f < flows_.size(); ++f) flows_[f].delay.begin(snapshot.flows[f].slo_ns);
+  const bool any = load_.update(snapshot, view_);
+  if (!any || is_lull(snapshot)) {
+    // The chosen triggers stay for when more packets come.
+    if (has_decided_) judge(snapshot, decision);
+    return decision;
+  }
+  learn(snapshot);
+  observe(snapshot);
+  solve();
+  is_try_ = false;
+  if (looks_without()) {
+    rings_.set_credit(rings_.in_force());
+    take(std::vector<uint32_t>(chosen_.size(), 0));
+  } else {
+    keep_what_fits();
+    bypass_where_idle();
+  }
+  limit_ages();
+  judge(snapshot, decision);
+  change(snapshot, decision);
+  if (is_try_ && has_moved_) tries_.begin();
+  expected_ns_ = bottleneck_ns(joint_, at_);
+  for (Flow& flow : flows_) flow.delay.decided();
+  has_decided_ = true;
+  return decision;
 }
 
 // Whether the model keeps the flow within its budget, or no triggers could.
@@ -173,9 +199,9 @@ bool Optimal::looks_without() const {
          std::ranges::any_of(view_.current(), [](double pkts) { return pkts > 0; });
 }
 
-// An idle core that fires its buffers at once collects nothing in them: holding costs more than it
-// saves, as long as the load fits without buffers. Laws follow over several periods what a kernel's ports may
-// change at once, so what is measured counts, too.
+// An idle core that fires its buffers at once collects nothing in them: holding costs more than it saves, as
+// long as the load fits without buffers. What a kernel's ports cost may jump from one period to the next, and
+// laws take several to follow, so the measured load counts, too.
 void Optimal::bypass_where_idle() {
   if (!settings_.releases_when_idle || load_.window_pkts() != 0) return;
   const Program& program = view_.program();
@@ -192,75 +218,6 @@ void Optimal::bypass_where_idle() {
     if (load <= (holds[t] ? kIdleAgain : kIdleLoad)) chosen_[h] = 0;
   }
   take(chosen_);
-}
-
-// Load of the busiest worker with no batches where limits may cut them.
-double Optimal::cut_load() {
-  const Program& program = view_.program();
-  as_real_.assign(chosen_.begin(), chosen_.end());
-  for (uint32_t f = 0; f < flows_.size(); ++f) {
-    if (bounds_ns_[f] == 0 || is_unbounded_[f]) continue;
-    const ProgramFlow& flow = program.flows[f];
-    for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
-      as_real_[program.flow_modules[i]] = 0;
-    }
-  }
-  evaluate_at(as_real_, trial_);
-  view_.predict_arrivals(chosen_);
-  return bottleneck_ns(joint_, trial_) * joint_.offered_pkts_per_ns;
-}
-
-// Of its worker's time, with the chosen triggers.
-double Optimal::load_of(uint32_t task) const {
-  return at_.task_pkt_ns[task] * view_.program().tasks[task].rate_pkts_per_ns;
-}
-
-// Full rings of packets that age limits leave time for, where a queue may form.
-double Optimal::queued_rings() {
-  if (joint_.offered_pkts_per_ns <= 0) return 0;
-  double most = 0;
-  for (uint32_t t = 0; t < view_.program().tasks.size(); ++t) most = std::max(most, load_of(t));
-  if (most <= kQueueLoad || cut_load() <= kCutLoad) return 0;
-  // What waits outside makes the queue longer than the ring.
-  return stretch_ > 1 ? kQueuedRings : 1;
-}
-
-double Optimal::least_slo_ns() const {
-  double least_ns = kNoBudgetNs;
-  for (const Flow& flow : flows_) {
-    if (flow.delay.slo_ns() > 0) least_ns = std::min(least_ns, flow.delay.slo_ns());
-  }
-  return least_ns;
-}
-
-void Optimal::limit_ages() {
-  Program& program = view_.program();
-  set_bounds();
-  for (uint32_t f = 0; f < flows_.size(); ++f) {
-    // A flow whose SLO cannot be kept now bounds no limit.
-    is_unbounded_[f] = is_unbounded_[f] || found_.solution.is_infeasible[f];
-  }
-  const double rings = queued_rings();
-  const double least_ns = least_slo_ns();
-  // Age counts from entry into the ring, so it includes the wait there.
-  for (uint32_t t = 0; t < program.tasks.size(); ++t) {
-    ProgramTask& task = program.tasks[t];
-    task.runs_waited = std::max(task.runs_waited, 1 + rings_.left_pkts(t) / task.run_pkts);
-    // Limits that cut batches short whenever a queue forms make the queue longer, and then cut all
-    // batches, if the load is more than is carried so.
-    const double ring_ns = static_cast<double>(load_.ring_pkts()) * at_.task_pkt_ns[t];
-    // What waits longer than an SLO is late anyway, so a ring that large need not be left time for.
-    task.queue_ns = load_of(t) > kQueueLoad ? rings * std::min(ring_ns, least_ns) : 0;
-  }
-  as_real_.assign(chosen_.begin(), chosen_.end());
-  evaluate(program, as_real_, trial_);
-  const bool is_saturated = joint_.offered_pkts_per_ns <= 0;
-  age_limits(view_, trial_, bounds_ns_, is_unbounded_, chosen_, is_saturated, limits_ns_);
-  if (load_.window_pkts() == 0) return;
-  // In a closed loop held packets arrive together: an age limit is only for packets that never
-  // come.
-  const bool has_slo = least_ns < kNoBudgetNs;
-  std::ranges::fill(limits_ns_, has_slo ? static_cast<uint64_t>(least_ns) : exec::kStrandingAge);
 }
 
 bool is_worth_a_command(double old_limit_ns, double limit_ns) {
@@ -327,38 +284,6 @@ bool Optimal::is_lull(const Snapshot& snapshot) {
   // Bursts without end are the normal load.
   lulls_ = is_lull ? lulls_ + 1 : 0;
   return is_lull && lulls_ <= kMaxLulls;
-}
-
-Decision Optimal::step(const Snapshot& snapshot) {
-  Decision decision;
-  view_.update(snapshot);
-  alike_.find(snapshot, view_.program());
-  for (uint32_t f = 0; f < flows_.size(); ++f) flows_[f].delay.begin(snapshot.flows[f].slo_ns);
-  const bool any = load_.update(snapshot, view_);
-  if (!any || is_lull(snapshot)) {
-    // The chosen triggers stay for when more packets come.
-    if (has_decided_) judge(snapshot, decision);
-    return decision;
-  }
-  learn(snapshot);
-  observe(snapshot);
-  solve();
-  is_try_ = false;
-  if (looks_without()) {
-    rings_.set_credit(rings_.in_force());
-    take(std::vector<uint32_t>(chosen_.size(), 0));
-  } else {
-    keep_what_fits();
-    bypass_where_idle();
-  }
-  limit_ages();
-  judge(snapshot, decision);
-  change(snapshot, decision);
-  if (is_try_ && has_moved_) tries_.begin();
-  expected_ns_ = bottleneck_ns(joint_, at_);
-  for (Flow& flow : flows_) flow.delay.decided();
-  has_decided_ = true;
-  return decision;
 }
 
 }  // namespace batchplane::slo

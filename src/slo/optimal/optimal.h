@@ -66,11 +66,6 @@ class Optimal final : public Controller {
   void evaluate_at(const std::vector<double>& triggers_pkts, Evaluation& out);
   [[nodiscard]] bool looks_without() const;
   void bypass_where_idle();
-  [[nodiscard]] double cut_load();
-  [[nodiscard]] double load_of(uint32_t task) const;
-  [[nodiscard]] double queued_rings();
-  [[nodiscard]] double least_slo_ns() const;
-  void limit_ages();
   void change(const Snapshot& snapshot, Decision& decision);
   void change_stage(const Snapshot& snapshot, uint32_t head, Decision& decision);
   // optimal_learn.cc: what a period tells.
@@ -94,21 +89,28 @@ class Optimal final : public Controller {
   void give_up_margins();
   void plan_stretched(double stretch);
   void plan(uint32_t credit_batches);
-  void restore(JointSolution found, std::vector<uint32_t> chosen);
+  void restore(JointSolution found);
+  void restore_triggers(std::vector<uint32_t> triggers_pkts);
   void plan_nested(double rate_pkts_per_ns);
   [[nodiscard]] bool is_settled_by_full_outer();
   void solve_with(Search& search, double rate_pkts_per_ns);
   void wait_in_rings(double rate_pkts_per_ns);
   void wait_for_runs(bool is_all_carried);
   void set_budgets(double rate_pkts_per_ns);
-  void set_bounds();
-  void reserve(const Evaluation& at);
   void close_loop();
   [[nodiscard]] double cost_of(const Evaluation& at) const;
   [[nodiscard]] double best_rate();
   [[nodiscard]] bool carries(const Evaluation& at) const;
   [[nodiscard]] double may_take_ns(uint32_t flow) const;
   [[nodiscard]] double lateness() const;
+  // optimal_limits.cc: how old packets may get.
+  void set_bounds();
+  void reserve(const Evaluation& at);
+  [[nodiscard]] double load_of(uint32_t task) const;
+  [[nodiscard]] double cut_load();
+  [[nodiscard]] double queued_rings();
+  [[nodiscard]] double least_slo_ns() const;
+  void limit_ages();
   // optimal_verdict.cc
   void judge(const Snapshot& snapshot, Decision& decision);
   void judge_flow(const exec::FlowPeriod& period, uint32_t flow, double feedback,
@@ -144,10 +146,9 @@ class Optimal final : public Controller {
   std::vector<Flow> flows_;
   std::vector<uint32_t> chosen_;     // triggers, by head
   std::vector<uint64_t> limits_ns_;  // age limits, by head
-  // longest time in the task that age limits may allow, by flow; 0 = no limit
+  // longest time in the task that age limits may allow, by flow; 0: it sets no limits
   std::vector<double> bounds_ns_;
-  std::vector<bool> is_unbounded_;  // flows that set no age limits
-  std::vector<double> as_real_;     // triggers, or batches cut by age, as evaluate() takes them
+  std::vector<double> as_real_;  // triggers, or batches cut by age, as evaluate() takes them
   // Factor on all SLOs, the smallest with which triggers carry the load; 0: the load is carried
   // with SLOs less their margins.
   double stretch_ = 0;

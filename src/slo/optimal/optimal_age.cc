@@ -70,14 +70,13 @@ std::vector<RunTime> run_times(const ProgramView& view, const Evaluation& at,
 }  // namespace
 
 void reserve_for_ages(ProgramView& view, const Evaluation& at, const std::vector<double>& bound_ns,
-                      const std::vector<bool>& is_unbounded,
                       const std::vector<uint32_t>& triggers_pkts) {
   Program& program = view.program();
   const std::vector<RunTime> runs = run_times(view, at, triggers_pkts, true);
   for (size_t f = 0; f < program.flows.size(); ++f) {
     ProgramFlow& flow = program.flows[f];
     flow.holding_ns = 0;
-    if (bound_ns[f] == 0 || is_unbounded[f] || flow.budget_ns == kNoBudgetNs) continue;
+    if (bound_ns[f] == 0 || flow.budget_ns == kNoBudgetNs) continue;
     double turnaround_ns = 0;
     double max_ns = -kNoBudgetNs;  // largest allowance, less its task's turnaround
     for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
@@ -154,13 +153,13 @@ void limit_flow(const ProgramView& view, const Evaluation& at, const ProgramFlow
 }  // namespace
 
 void age_limits(const ProgramView& view, const Evaluation& at, const std::vector<double>& bound_ns,
-                const std::vector<bool>& is_unbounded, const std::vector<uint32_t>& triggers_pkts,
-                bool is_saturated, std::vector<uint64_t>& limits_ns) {
+                const std::vector<uint32_t>& triggers_pkts, bool is_saturated,
+                std::vector<uint64_t>& limits_ns) {
   const Program& program = view.program();
   const std::vector<RunTime> runs = run_times(view, at, triggers_pkts, is_saturated);
   std::vector<double> limits(program.modules.size(), kNoBudgetNs);
   for (size_t f = 0; f < program.flows.size(); ++f) {
-    if (bound_ns[f] == 0 || is_unbounded[f]) continue;
+    if (bound_ns[f] == 0) continue;
     limit_flow(view, at, program.flows[f], bound_ns[f], triggers_pkts, is_saturated, runs, limits);
   }
   limits_ns.resize(limits.size());

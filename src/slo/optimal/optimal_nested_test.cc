@@ -103,8 +103,7 @@ Judged judge(ProgramView& view, const Snapshot& snapshot, const std::vector<uint
   for (const exec::FlowPeriod& flow : snapshot.flows) {
     bound_ns.push_back(static_cast<double>(flow.slo_ns));
   }
-  const std::vector<bool> unbounded(bound_ns.size(), false);
-  reserve_for_ages(view, at, bound_ns, unbounded, triggers);
+  reserve_for_ages(view, at, bound_ns, triggers);
   evaluate(view.program(), q, at);
   Judged judged{.load = at.load, .fits = true};
   for (size_t f = 0; f < bound_ns.size(); ++f) {

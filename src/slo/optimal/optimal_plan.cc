@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "slo/optimal/optimal.h"
-#include "slo/optimal/optimal_age.h"
 
 namespace batchplane::slo {
 namespace {
@@ -67,26 +66,6 @@ void Optimal::set_budgets(double rate_pkts_per_ns) {
     row.budget_ns = (may_take_ns(f) - view_.egress_ns(f)) / flow.delay.ratio() - extra_ns -
                     flow.ring_ns - view_.egress_took_ns(f);
   }
-}
-
-// How old packets may get in the task.
-void Optimal::set_bounds() {
-  const auto extra_ns = static_cast<double>(settings_.turnaround_extra_ns);
-  for (uint32_t f = 0; f < flows_.size(); ++f) {
-    const Flow& flow = flows_[f];
-    const double slo_ns = flow.is_beyond_share ? 0 : flow.delay.slo_ns() * std::max(1.0, stretch_);
-    bounds_ns_[f] = slo_ns > 0 ? std::max(1.0, slo_ns - extra_ns - view_.egress_most_ns(f)) : 0;
-    is_unbounded_[f] = flow.is_waiting;
-  }
-}
-
-// Reserves the time that age limits take of each flow's budget, so that triggers are reached before
-// limits.
-void Optimal::reserve(const Evaluation& at) {
-  set_bounds();
-  // Below saturation arrivals are irregular, and limits are worth the batches that they cut.
-  if (joint_.offered_pkts_per_ns > 0) return;
-  reserve_for_ages(view_, at, bounds_ns_, is_unbounded_, chosen_);
 }
 
 // In a closed loop a held packet waits for packets that it would have waited behind: the delay is
@@ -152,6 +131,7 @@ void Optimal::solve_with(Search& search, double rate_pkts_per_ns) {
   for (uint32_t h = 0; h < chosen_.size(); ++h) {
     if (!is_holding(program.modules[h], chosen_[h])) chosen_[h] = 0;
   }
+  found_.solution.triggers_pkts = chosen_;
   as_real_.assign(chosen_.begin(), chosen_.end());
   evaluate(program, as_real_, at_);
 }
@@ -163,17 +143,24 @@ double Optimal::cost_of(const Evaluation& at) const {
 }
 
 // Takes back a plan that had been given up for another one.
-void Optimal::restore(JointSolution found, std::vector<uint32_t> chosen) {
+void Optimal::restore(JointSolution found) {
   found_ = std::move(found);
   set_rate(joint_, found_.rate_pkts_per_ns, view_.program());
   for (size_t t = 0; t < found_.weights.size(); ++t) {
     view_.program().tasks[t].weight = found_.weights[t];
   }
-  take(std::move(chosen));
+  take(found_.solution.triggers_pkts);
   set_budgets(found_.rate_pkts_per_ns);
   reserve(at_);
   close_loop();
   evaluate_delays(view_.program(), at_);
+}
+
+// Takes these triggers at the rate of the plan, though it had others. They leave out no flow.
+void Optimal::restore_triggers(std::vector<uint32_t> triggers_pkts) {
+  found_.solution.triggers_pkts = std::move(triggers_pkts);
+  found_.solution.is_infeasible.assign(flows_.size(), false);
+  restore(found_);
 }
 
 // The first buffers alone, full where that pays: nothing else that they could do costs less. So this settles
@@ -192,7 +179,7 @@ bool Optimal::is_settled_by_full_outer() {
     return false;
   }
   evaluate(view_.program(), *cheapest, trial_);
-  const bool is_kept = std::ranges::count(found_.solution.is_infeasible, true) == 0;
+  const bool is_kept = found_.solution.n_left_out() == 0;
   const bool is_settled = is_kept && cost_of(trial_) >= cost_of(at_);
   if (is_settled || is_known) {
     view_.predict_arrivals(chosen_);
@@ -200,13 +187,11 @@ bool Optimal::is_settled_by_full_outer() {
   }
   const double outer_ns = bottleneck_ns(joint_, trial_);
   JointSolution mine = found_;
-  std::vector<uint32_t> mine_chosen = chosen_;
   found_.rate_pkts_per_ns = 1 / std::max(1e-9, outer_ns);
-  found_.solution.is_infeasible.assign(flows_.size(), false);
   std::ranges::fill(found_.solution.prices, 0.0);  // no budget limits it
-  restore(found_, {cheapest->begin(), cheapest->end()});
+  restore_triggers({cheapest->begin(), cheapest->end()});
   if (keep_budgets(at_)) return true;
-  restore(std::move(mine), std::move(mine_chosen));
+  restore(std::move(mine));
   return false;
 }
 
@@ -215,19 +200,16 @@ bool Optimal::is_settled_by_full_outer() {
 // these alone, too, and keeps the better plan.
 void Optimal::plan_nested(double rate_pkts_per_ns) {
   if (is_settled_by_full_outer()) return;
-  std::vector<uint32_t> both_chosen = chosen_;
   const double cost = cost_of(at_);
   JointSolution both = std::move(found_);
   view_.allow_nested(false);
   solve_with(outer_, rate_pkts_per_ns);
   view_.allow_nested(true);
   evaluate(view_.program(), as_real_, at_);
-  const auto misses = [](const JointSolution& found) {
-    return std::ranges::count(found.solution.is_infeasible, true);
-  };
-  const bool is_worse = misses(found_) > misses(both);
-  if (!is_worse && (misses(found_) < misses(both) || cost_of(at_) < cost)) return;
-  restore(std::move(both), std::move(both_chosen));
+  const auto misses = found_.solution.n_left_out();
+  const auto both_miss = both.solution.n_left_out();
+  if (misses < both_miss || (misses == both_miss && cost_of(at_) < cost)) return;
+  restore(std::move(both));
 }
 
 // At saturation starts from the highest rate, where rings and fills take least.
@@ -269,8 +251,7 @@ void Optimal::carry() {
   if (is_fine_as_it_is()) {
     // At the rate that is carried, not at the lower rate of the plan.
     joint_.offered_pkts_per_ns = found_.rate_pkts_per_ns = offered;
-    found_.solution.is_infeasible.assign(flows_.size(), false);
-    return restore(found_, {view_.current().begin(), view_.current().end()});
+    return restore_triggers({view_.current().begin(), view_.current().end()});
   }
   if (joint_.offered_pkts_per_ns <= best_rate()) {
     for (const double stretch : kStretches) {
@@ -285,15 +266,12 @@ void Optimal::carry() {
 
 // Tries without margins before it leaves a flow out: there may be triggers that keep its SLO.
 void Optimal::give_up_margins() {
-  const auto left_out = [&] { return std::ranges::count(found_.solution.is_infeasible, true); };
-  const auto with_margins = left_out();
-  if (with_margins == 0) return;
+  if (found_.solution.n_left_out() == 0) return;
   JointSolution mine = found_;
-  std::vector<uint32_t> mine_chosen = chosen_;
   plan_stretched(1);
-  if (left_out() < with_margins) return;
+  if (found_.solution.n_left_out() < mine.solution.n_left_out()) return;
   stretch_ = 0;
-  restore(std::move(mine), std::move(mine_chosen));
+  restore(std::move(mine));
 }
 
 void Optimal::plan_stretched(double stretch) {
@@ -329,8 +307,7 @@ bool Optimal::take_credit_back() {
   const auto back = rings_.way_back(!is_any_late(), stays_late(), load_.rate_pkts_per_ns());
   if (!back) return false;
   rings_.set_credit(back->credit_batches);
-  found_.solution.is_infeasible.assign(flows_.size(), false);
-  restore(found_, back->triggers_pkts);
+  restore_triggers(back->triggers_pkts);
   return true;
 }
 
@@ -348,7 +325,6 @@ void Optimal::solve() {
   const bool was_met = (mine_late <= kAlmost && !stays_late()) || is_fine_as_it_is();
   if (was_met && best_rate() * (1 - rings_.waste(other)) <= least_pps) return;
   JointSolution mine = std::move(found_);
-  std::vector<uint32_t> mine_chosen = chosen_;
   plan(other);
   const double late = lateness();
   const bool is_faster = found_.rate_pkts_per_ns * (1 - rings_.waste(other)) > least_pps;
@@ -363,7 +339,7 @@ void Optimal::solve() {
     return;
   }
   rings_.set_credit(mine_credit);
-  restore(std::move(mine), std::move(mine_chosen));
+  restore(std::move(mine));
 }
 
 }  // namespace batchplane::slo

@@ -9,6 +9,7 @@
 // against each other, and in small programs move them one by one and in pairs.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,6 +27,8 @@ struct Solution {
   std::vector<bool> is_infeasible;
   Evaluation model;          // at triggers_pkts
   uint32_t relaxations = 0;  // convex problems solved
+
+  [[nodiscard]] auto n_left_out() const { return std::ranges::count(is_infeasible, true); }
 };
 
 // The point before rounding, for comparison with other convex solvers.
