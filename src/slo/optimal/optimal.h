@@ -59,6 +59,8 @@ class Optimal final : public Controller {
   void keep_what_fits();
   void mix(std::vector<double>& triggers_pkts) const;
   void take(std::vector<uint32_t> triggers_pkts);
+  // Whether SLOs are kept: by the model (keeps_budget), by what was measured (is_any_late, stays_late,
+  // is_fine_as_it_is), or by both, of the triggers in force (keeps_slo).
   [[nodiscard]] bool keeps_budget(const Evaluation& at, uint32_t flow) const;
   [[nodiscard]] bool keep_budgets(const Evaluation& at) const;
   [[nodiscard]] bool keeps_slo(const Evaluation& in_force, uint32_t flow) const;
