@@ -38,18 +38,17 @@ constexpr double kLeastChange = 0.1;   // of a delay: errors of smaller changes 
 
 }  // namespace
 
-// Up to the SLO its buckets are finer than the reported percentile; beyond it they are a quarter of the SLO wide.
-// Whether it is beyond the SLO, the late packets say: a bucket's packets are known to 3 %.
+// SLO buckets count how many packets lie below parts of the SLO: just below it they agree with the late packets,
+// which the reported percentile need not. Beyond it they are a quarter of the SLO wide.
 double percentile_ns(const exec::FlowPeriod& period, double percentile) {
   if (!exec::has_percentile(period.pkts, std::min(percentile, 0.999))) return 0;
   const auto told_ns = static_cast<double>(period.delay_ns);
   const auto slo_ns = static_cast<double>(period.slo_ns);
   if (percentile <= 0 || percentile >= 1 || slo_ns <= 0) return told_ns;
-  if (exec::is_slo_broken(period, percentile)) return std::max(told_ns, slo_ns);
   const double wanted_pkts = percentile * static_cast<double>(period.pkts);
   const double ratio = exec::SloBuckets::ratio_above(wanted_pkts, period.slo_buckets);
   if (ratio < kNearSlo || !std::isfinite(ratio)) return told_ns;
-  return std::min(ratio, 1.0) * slo_ns;
+  return ratio > 1 ? std::max(told_ns, slo_ns) : ratio * slo_ns;
 }
 
 bool exceeds_chance(const exec::FlowPeriod& period, double percentile) {

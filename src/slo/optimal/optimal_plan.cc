@@ -269,7 +269,7 @@ void Optimal::give_up_margins() {
   if (found_.solution.n_left_out() == 0) return;
   JointSolution mine = found_;
   plan_stretched(1);
-  if (found_.solution.n_left_out() < mine.solution.n_left_out()) return;
+  if (found_.solution.n_left_out() < mine.solution.n_left_out() && !stays_late()) return;
   stretch_ = 0;
   restore(std::move(mine));
 }
