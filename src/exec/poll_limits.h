@@ -35,14 +35,15 @@ inline std::vector<PollChange> poll_changes(
     const ControlModel& model, const std::vector<std::pair<uint32_t, uint32_t>>& of_modules) {
   std::vector<PollChange> polls;
   for (const auto& [module, poll_pkts] : of_modules) {
-    const auto input = std::ranges::find(model.inputs, module, &ControlInput::module);
-    if (input == model.inputs.end()) {
+    const size_t input = input_of(model, module);
+    if (input == model.inputs.size()) {
       throw ConfigError("'" + model.modules[module].name + "' is not polled", "poll_pkts",
                         "name the input or queue that brings its packets");
     }
-    const auto same = std::ranges::find(polls, input->task, &PollChange::task);
+    const uint32_t task = model.inputs[input].task;
+    const auto same = std::ranges::find(polls, task, &PollChange::task);
     if (same == polls.end()) {
-      polls.push_back({input->task, poll_pkts});
+      polls.push_back({task, poll_pkts});
     } else {
       same->poll_pkts = std::min(same->poll_pkts, poll_pkts);
     }

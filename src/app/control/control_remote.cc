@@ -79,14 +79,15 @@ exec::CreditChange credit_from(const Value& given, const exec::ControlModel& mod
     throw ConfigError("this is no credit of a queue", where, "{module, credit_pkts}");
   }
   const uint32_t module = module_of(given["module"], model, where + ".module");
-  const auto queue = std::ranges::find(model.inputs, module, &exec::ControlInput::module);
-  if (queue == model.inputs.end() || !queue->is_queue) {
+  const size_t input = exec::input_of(model, module);
+  if (input == model.inputs.size() || !model.inputs[input].is_queue) {
     throw ConfigError("'" + model.modules[module].name + "' is no queue", where,
                       "credits are of queues between tasks");
   }
-  const uint32_t least_pkts = queue->holds_back ? model.batch_limit_pkts : 1;
+  const exec::ControlInput& queue = model.inputs[input];
+  const uint32_t least_pkts = queue.holds_back ? model.batch_limit_pkts : 1;
   const int64_t credit_pkts =
-      whole(given["credit_pkts"], least_pkts, queue->size_pkts, where + ".credit_pkts");
+      whole(given["credit_pkts"], least_pkts, queue.size_pkts, where + ".credit_pkts");
   return {module, static_cast<uint32_t>(credit_pkts)};
 }
 

@@ -133,6 +133,26 @@ TEST(Decompose, ComesBackOnceThereIsRoomAndTime) {
   EXPECT_STREQ(back[0].reason, "return");
 }
 
+TEST(Decompose, StaysWhereTheHomeWorkerIsGone) {
+  Fork fork;
+  fork.settings.decompose = Decompose::kGreedy;
+  fork.cost(2, 1'000);
+  fork.cost(4, 100'000);
+  fork.flow(0, 20'000, 100'000);
+  fork.flow(1, 0, 100'000);
+  Decomposer decomposer(fork.settings);
+  const auto away = moves_within(decomposer, fork, 2);
+  ASSERT_EQ(away.size(), 1U);
+  fork.move_b(away[0].worker);
+  fork.flow(0, 20'000, 2'000);
+  fork.traffic(4, 1, 1);
+  fork.cost(4, 5'000);
+  fork.model.workers[0] = "new";
+  EXPECT_TRUE(moves_within(decomposer, fork, 40).empty());
+  fork.model.workers[0] = "w0";
+  EXPECT_TRUE(moves_within(decomposer, fork, 40).empty()) << "its home was forgotten";
+}
+
 // A part that has to leave again right after its return stays away longer each time.
 TEST(Decompose, DoesNotGoBackAndForth) {
   Fork fork;

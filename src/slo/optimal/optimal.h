@@ -91,6 +91,7 @@ class Optimal final : public Controller {
   void give_up_margins();
   void plan_stretched(double stretch);
   void plan(uint32_t credit_batches);
+  void adopt_plan();
   void restore(JointSolution found);
   void restore_triggers(std::vector<uint32_t> triggers_pkts);
   void plan_nested(double rate_pkts_per_ns);

@@ -142,9 +142,8 @@ double Optimal::cost_of(const Evaluation& at) const {
   return joint_.offered_pkts_per_ns > 0 ? at.load : bottleneck_ns(joint_, at);
 }
 
-// Takes back a plan that had been given up for another one.
-void Optimal::restore(JointSolution found) {
-  found_ = std::move(found);
+// The program at the plan's rate and weights, and its triggers.
+void Optimal::adopt_plan() {
   set_rate(joint_, found_.rate_pkts_per_ns, view_.program());
   for (size_t t = 0; t < found_.weights.size(); ++t) {
     view_.program().tasks[t].weight = found_.weights[t];
@@ -156,11 +155,17 @@ void Optimal::restore(JointSolution found) {
   evaluate_delays(view_.program(), at_);
 }
 
+// Takes back a plan that had been given up for another one.
+void Optimal::restore(JointSolution found) {
+  found_ = std::move(found);
+  adopt_plan();
+}
+
 // Takes these triggers at the rate of the plan, though it had others. They leave out no flow.
 void Optimal::restore_triggers(std::vector<uint32_t> triggers_pkts) {
   found_.solution.triggers_pkts = std::move(triggers_pkts);
   found_.solution.is_infeasible.assign(flows_.size(), false);
-  restore(found_);
+  adopt_plan();
 }
 
 // The first buffers alone, full where that pays: nothing else that they could do costs less. So this settles
@@ -206,8 +211,8 @@ void Optimal::plan_nested(double rate_pkts_per_ns) {
   solve_with(outer_, rate_pkts_per_ns);
   view_.allow_nested(true);
   evaluate(view_.program(), as_real_, at_);
-  const auto misses = found_.solution.n_left_out();
-  const auto both_miss = both.solution.n_left_out();
+  const size_t misses = found_.solution.n_left_out();
+  const size_t both_miss = both.solution.n_left_out();
   if (misses < both_miss || (misses == both_miss && cost_of(at_) < cost)) return;
   restore(std::move(both));
 }
@@ -264,7 +269,8 @@ void Optimal::carry() {
   give_up_margins();
 }
 
-// Tries without margins before it leaves a flow out: there may be triggers that keep its SLO.
+// Tries without margins before it leaves a flow out: there may be triggers that keep its SLO. Those in force
+// do not, if they were late.
 void Optimal::give_up_margins() {
   if (found_.solution.n_left_out() == 0) return;
   JointSolution mine = found_;

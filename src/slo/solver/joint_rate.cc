@@ -90,7 +90,7 @@ JointSolution solve_joint(const Joint& joint, double first_rate_pkts_per_ns, Pro
     const bool is_saturated =
         joint.offered_pkts_per_ns <= 0 || joint.offered_pkts_per_ns >= carried;
     const double next = is_saturated ? carried : joint.offered_pkts_per_ns;
-    const auto n_short = static_cast<size_t>(std::ranges::count(found.is_infeasible, true));
+    const size_t n_short = found.n_left_out();
     const bool is_better =
         !has_best || n_short < best_short ||
         (n_short == best_short && is_saturated && next > best.rate_pkts_per_ns * (1 + kSameRate));

@@ -28,7 +28,9 @@ struct Solution {
   Evaluation model;          // at triggers_pkts
   uint32_t relaxations = 0;  // convex problems solved
 
-  [[nodiscard]] auto n_left_out() const { return std::ranges::count(is_infeasible, true); }
+  [[nodiscard]] size_t n_left_out() const {
+    return static_cast<size_t>(std::ranges::count(is_infeasible, true));
+  }
 };
 
 // The point before rounding, for comparison with other convex solvers.
