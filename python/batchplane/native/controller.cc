@@ -10,7 +10,7 @@
 #include "exec/ring_size.h"
 #include "model.h"
 #include "slo/controllers.h"
-#include "slo/model/cost_estimate.h"
+#include "slo/model/cost_pool.h"
 #include "slo/model/settings.h"
 #include "telemetry/explanation.h"
 #include "values.h"

@@ -103,12 +103,12 @@ exec::ControlModel model_from(const Value& given) {
   return model;
 }
 
-std::vector<CostLaw> costs_from(const Value& given) {
-  std::vector<CostLaw> costs;
+std::vector<slo::CostEstimator::Prior> costs_from(const Value& given) {
+  std::vector<slo::CostEstimator::Prior> costs;
   for (const Value& row : given["modules"].as_list()) {
     const bool has_cost =
         row.has("cost_per_batch_ns") || row.has("cost_per_pkt_ns") || row.has("table_ns");
-    costs.push_back(has_cost ? cost_law_from(row, row["name"].as_string()) : CostLaw());
+    costs.push_back({has_cost ? cost_law_from(row, row["name"].as_string()) : CostLaw(), {}});
   }
   return costs;
 }

@@ -4,15 +4,15 @@
 
 #include <vector>
 
-#include "base/cost_law.h"
 #include "base/value.h"
 #include "exec/control.h"
+#include "slo/model/cost_pool.h"
 
 namespace batchplane::native {
 
 // Throws ConfigError for what is not there, and for numbers of things that are not there.
 exec::ControlModel model_from(const Value& given);
-// By module, as far as the model says; else none.
-std::vector<CostLaw> costs_from(const Value& given);
+// By module, as far as the model says; else none. Each module by itself, as the model does not tell which are alike.
+std::vector<slo::CostEstimator::Prior> costs_from(const Value& given);
 
 }  // namespace batchplane::native

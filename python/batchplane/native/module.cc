@@ -22,7 +22,7 @@
 #include "sim/simulation.h"
 #include "slo/controllers.h"
 #include "slo/cores/decompose.h"
-#include "slo/model/cost_estimate.h"
+#include "slo/model/cost_pool.h"
 #include "slo/model/settings.h"
 #include "telemetry/explanation.h"
 #include "telemetry/telemetry.h"
@@ -134,10 +134,11 @@ class PySimulation {
   void make_estimator() {
     const exec::ControlModel& model = simulation_.model();
     const exec::PeriodSnapshot now = simulation_.period();
-    std::vector<CostLaw> costs;
+    std::vector<slo::CostEstimator::Prior> costs;
     for (uint32_t m = 0; m < model.modules.size(); ++m) {
       const auto it = told_.find(model.modules[m].name);
-      costs.push_back(it == told_.end() ? now.modules[m].cost : it->second);
+      costs.push_back({it == told_.end() ? now.modules[m].cost : it->second,
+                       std::to_string(model.modules[m].task)});
     }
     estimator_.emplace(costs);
   }
@@ -157,7 +158,7 @@ class PySimulation {
   void move_parts(const std::vector<PartMove>& moves) {
     controller_.reset();  // it looks into the model
     for (uint32_t m = 0; estimator_ && m < simulation_.model().modules.size(); ++m) {
-      told_[simulation_.model().modules[m].name] = estimator_->of(m).cost();
+      told_[simulation_.model().modules[m].name] = estimator_->common_cost(m);
     }
     simulation_.move(moves);
     if (estimator_) make_estimator();

@@ -73,15 +73,20 @@ void ControlLoop::make_controller() {
   own_ages_.clear();
 }
 
-// The best known cost of each module: a former estimate, else a profile, else a default.
+// The best known cost of each module: a former estimate, else a profile, else a default. Modules of one kind and
+// task with the same profile are one pool.
 void ControlLoop::make_estimator() {
-  std::vector<CostLaw> costs;
+  std::vector<slo::CostEstimator::Prior> costs;
   for (uint32_t m = 0; m < model_.modules.size(); ++m) {
     auto it = priors_.find(model_.modules[m].name);
     const ModuleSpec& module = engine_.graph().spec.modules[m];
     if (it == priors_.end()) it = priors_.find(module.door_of);
     if (it == priors_.end() && !module.leads_to.empty()) it = priors_.find(kAnyInQueue);
-    costs.push_back(it == priors_.end() ? CostLaw(kUnknownCost) : it->second);
+    if (it == priors_.end()) {
+      costs.push_back({CostLaw(kUnknownCost), {}});
+    } else {
+      costs.push_back({it->second, module.kind + ' ' + std::to_string(model_.modules[m].task)});
+    }
   }
   estimator_ = std::make_unique<slo::CostEstimator>(costs);
 }
@@ -241,7 +246,7 @@ void ControlLoop::parts_moved() {
 
 void ControlLoop::take_model() {
   for (uint32_t m = 0; estimator_ != nullptr && m < model_.modules.size(); ++m) {
-    priors_[model_.modules[m].name] = estimator_->of(m).cost();
+    priors_[model_.modules[m].name] = estimator_->common_cost(m);
   }
   estimator_ = nullptr;
   ++graph_number_;

@@ -18,7 +18,7 @@
 #include "core/engine/engine.h"
 #include "slo/controllers.h"
 #include "slo/cores/decompose.h"
-#include "slo/model/cost_estimate.h"
+#include "slo/model/cost_pool.h"
 
 namespace batchplane::app {
 

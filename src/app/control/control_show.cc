@@ -152,9 +152,9 @@ Value ControlLoop::show_slo(const Value& flows) const {
 Value ControlLoop::show_costs() const {
   List rows;
   for (uint32_t m = 0; estimator_ != nullptr && m < model_.modules.size(); ++m) {
-    Dict row = cost_law_value(estimator_->of(m).cost());
+    Dict row = cost_law_value(estimator_->cost(m));
     row["module"] = model_.modules[m].name;
-    row["drift_ratio"] = estimator_->of(m).drift_ratio();
+    row["drift_ratio"] = estimator_->drift_ratio(m);
     rows.push_back(std::move(row));
   }
   return rows;
@@ -165,13 +165,13 @@ Value ControlLoop::show_periods() const { return history_.value(model_, settings
 Value ControlLoop::drifting() const {
   List rows;
   for (uint32_t m = 0; estimator_ != nullptr && m < model_.modules.size(); ++m) {
-    const slo::ModuleCostEstimate& estimate = estimator_->of(m);
-    const double drift = estimate.drift_ratio();
+    const double drift = estimator_->drift_ratio(m);
     if (drift < kDriftRatio && drift > 1 / kDriftRatio) continue;
+    const CostLaw::Line line = estimator_->cost(m).line();
     rows.push_back(Dict{{"module", model_.modules[m].name},
                         {"drift_ratio", drift},
-                        {"cost_per_batch_ns", estimate.cost().line().cost_per_batch_ns},
-                        {"cost_per_pkt_ns", estimate.cost().line().cost_per_pkt_ns}});
+                        {"cost_per_batch_ns", line.cost_per_batch_ns},
+                        {"cost_per_pkt_ns", line.cost_per_pkt_ns}});
   }
   return rows;
 }

@@ -49,15 +49,18 @@ void ModuleCostEstimate::add(const CostSamples& samples) {
   fit();
 }
 
+bool ModuleCostEstimate::is_far_off(double batches, double error) const {
+  return batches * error * error > kFarOff * kFarOff * variance_;
+}
+
 // With the level as it was before the period: if the module's speed changed in it, that counts as noise.
 void ModuleCostEstimate::learn_shape(const CostSums& period) {
   const double told_ns = shape_.ns(period.mean_pkts());
   if (told_ns > 0) {
     const double error = period.mean_ns() / told_ns - 1;
-    const double square = period.batches * error * error;
-    const bool is_far_off = square > kFarOff * kFarOff * variance_;
-    variance_ += kNoiseStep * (square - variance_);
-    if (is_far_off) return;
+    const bool is_passed_over = is_far_off(period.batches, error);
+    variance_ += kNoiseStep * (period.batches * error * error - variance_);
+    if (is_passed_over) return;
   }
   shape_sums_.fade_into(kShapeDecay, period);
   const double noise = std::sqrt(variance_ / shape_sums_.batches);
@@ -82,17 +85,6 @@ double ModuleCostEstimate::drift_ratio() const {
   const double size_pkts = sums_.mean_pkts();
   const double prior_ns = prior_.line().ns(size_pkts);
   return prior_ns > 0 ? cost_.line().ns(size_pkts) / prior_ns : 1;
-}
-
-CostEstimator::CostEstimator(const std::vector<CostLaw>& priors)
-    : modules_(priors.begin(), priors.end()) {}
-
-void CostEstimator::update(exec::PeriodSnapshot& snapshot) {
-  const size_t n = std::min(modules_.size(), snapshot.modules.size());
-  for (size_t m = 0; m < n; ++m) {
-    modules_[m].add(snapshot.modules[m].samples);
-    snapshot.modules[m].cost = modules_[m].cost();
-  }
 }
 
 }  // namespace batchplane::slo

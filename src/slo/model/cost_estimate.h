@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cost_estimate.h - the present cost of each module: its profile, corrected by sampled executions.
+// cost_estimate.h - the present cost of a module: its profile, corrected by sampled executions.
 #pragma once
 
-#include <vector>
-
 #include "base/cost_fit.h"
-#include "exec/control.h"
 
 namespace batchplane::slo {
 
@@ -22,6 +19,10 @@ class ModuleCostEstimate {
   // Estimated over profiled time for the present batch sizes: 2 = twice as slow as profiled. 1
   // until something has been sampled, or if the profile says that the module costs nothing.
   [[nodiscard]] double drift_ratio() const;
+  // Whether times that differ by `error`, relative, over this many batches were taken by another program.
+  [[nodiscard]] bool is_far_off(double batches, double error) const;
+  // Of one execution's time, relative.
+  [[nodiscard]] double variance() const { return variance_; }
 
  private:
   void learn_shape(const CostSums& period);
@@ -34,20 +35,6 @@ class ModuleCostEstimate {
   CostSums shape_sums_;  // older ones as well, at the level of the recent ones
   double variance_;      // of one execution's time, relative
   bool has_samples_ = false;
-};
-
-class CostEstimator {
- public:
-  // One prior per module of the model, in the same order.
-  explicit CostEstimator(const std::vector<CostLaw>& priors);
-
-  // Takes the samples of a period and writes the new estimates into it.
-  void update(exec::PeriodSnapshot& snapshot);
-
-  [[nodiscard]] const ModuleCostEstimate& of(uint32_t module) const { return modules_[module]; }
-
- private:
-  std::vector<ModuleCostEstimate> modules_;
 };
 
 }  // namespace batchplane::slo

@@ -194,18 +194,5 @@ TEST(CostEstimate, AProfiledTableKeepsItsShape) {
   EXPECT_NEAR(estimate.cost().line().ns(9), 420, 1) << "the line goes by what was measured";
 }
 
-TEST(CostEstimator, PutsItsEstimatesIntoTheSnapshot) {
-  CostEstimator estimator({{800, 40}, {100, 5}});
-  exec::PeriodSnapshot snapshot;
-  snapshot.modules.resize(1);  // one is missing
-  for (int i = 0; i < 20; ++i) {
-    snapshot.modules[0].samples = samples_of({20, 20}, {1600, 80});
-    estimator.update(snapshot);
-  }
-  EXPECT_NEAR(snapshot.modules[0].cost.line().cost_per_batch_ns, 1600, 40);
-  EXPECT_NEAR(estimator.of(0).drift_ratio(), 2, 0.05);
-  EXPECT_EQ(estimator.of(1).cost().line().cost_per_batch_ns, 100);
-}
-
 }  // namespace
 }  // namespace batchplane::slo

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// cost_pool_test.cc - costs of many modules from few samples of each.
+#include "slo/model/cost_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace batchplane::slo {
+namespace {
+constexpr uint32_t kBranches = 64;
+
+std::vector<CostEstimator::Prior> branches(const CostLaw& law, uint32_t n = kBranches) {
+  return std::vector<CostEstimator::Prior>(n, {law, "nat 0"});
+}
+
+// Samples of a core that executes every branch in turn: in a period two of three branches are seen, each once,
+// with a batch of about 20 packets. Executions of one size differ by half.
+class Core {
+ public:
+  explicit Core(uint64_t seed) : random_(seed) {}
+  void period(exec::PeriodSnapshot& snapshot, const std::function<CostLaw(uint32_t)>& cost) {
+    for (uint32_t m = 0; m < snapshot.modules.size(); ++m) {
+      CostSamples& samples = snapshot.modules[m].samples;
+      samples = {};
+      if (random_() % 3 == 0) continue;
+      const uint64_t n = 18 + random_() % 5;
+      const double factor = std::lognormal_distribution(-0.1, 0.45)(random_);
+      samples.add(n,
+                  static_cast<uint64_t>(std::llround(factor * cost(m).ns(static_cast<double>(n)))));
+    }
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+std::pair<double, double> range(const exec::PeriodSnapshot& snapshot, double size_pkts) {
+  double least = 1e9;
+  double most = 0;
+  for (const exec::ModulePeriod& module : snapshot.modules) {
+    least = std::min(least, module.cost.ns(size_pkts));
+    most = std::max(most, module.cost.ns(size_pkts));
+  }
+  return {least, most};
+}
+
+TEST(CostEstimator, PutsItsEstimatesIntoTheSnapshot) {
+  CostEstimator estimator({{{800, 40}, {}}, {{100, 5}, {}}});
+  exec::PeriodSnapshot snapshot;
+  snapshot.modules.resize(2);
+  for (int i = 0; i < 20; ++i) {
+    snapshot.modules[0].samples = {};
+    for (int k = 0; k < 2; ++k) snapshot.modules[0].samples.add(20, 3200);
+    estimator.update(snapshot);
+  }
+  EXPECT_NEAR(snapshot.modules[0].cost.line().cost_per_batch_ns, 1600, 40);
+  EXPECT_NEAR(estimator.drift_ratio(0), 2, 0.05);
+  EXPECT_EQ(estimator.cost(1).line().cost_per_batch_ns, 100);
+}
+
+// By themselves, branches sampled as seldom as this seem to differ by more than half.
+TEST(CostEstimator, BranchesOfOneMakeCostTheSame) {
+  const CostLaw law(66, 7);
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Core core(seed);
+    CostEstimator estimator(branches(law));
+    exec::PeriodSnapshot snapshot;
+    snapshot.modules.resize(kBranches);
+    for (int i = 0; i < 300; ++i) {
+      core.period(snapshot, [&](uint32_t) { return law.scaled(1.5); });
+      estimator.update(snapshot);
+      if (i < 20) continue;
+      for (const double size_pkts : {1.0, 20.0, 32.0}) {
+        const auto [least, most] = range(snapshot, size_pkts);
+        EXPECT_LT(most / least, 1.05) << "seed " << seed << ", period " << i;
+      }
+    }
+    EXPECT_NEAR(estimator.drift_ratio(0), 1.5, 0.25);
+    EXPECT_EQ(estimator.common_cost(0), estimator.common_cost(kBranches - 1));
+  }
+}
+
+TEST(CostEstimator, AModuleWithoutAMakeIsByItself) {
+  CostEstimator estimator({{{66, 7}, {}}, {{66, 7}, {}}});
+  exec::PeriodSnapshot snapshot;
+  snapshot.modules.resize(2);
+  for (int i = 0; i < 40; ++i) {
+    snapshot.modules[0].samples = {};
+    snapshot.modules[0].samples.add(20, 412);
+    estimator.update(snapshot);
+  }
+  EXPECT_NEAR(snapshot.modules[0].cost.ns(20), 412, 10);
+  EXPECT_EQ(snapshot.modules[1].cost, CostLaw(66, 7));
+}
+
+// A pool must not hide a branch whose table does not fit the cache.
+TEST(CostEstimator, ABranchThatTakesTwiceAsLongIsFound) {
+  const CostLaw law(66, 7);
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Core core(seed);
+    CostEstimator estimator(branches(law));
+    exec::PeriodSnapshot snapshot;
+    snapshot.modules.resize(kBranches);
+    for (int i = 0; i < 300; ++i) {
+      core.period(snapshot, [&](uint32_t m) { return m == 5 ? law.scaled(2) : law; });
+      estimator.update(snapshot);
+    }
+    const double rest = snapshot.modules[6].cost.ns(20);
+    EXPECT_GT(snapshot.modules[5].cost.ns(20), 1.5 * rest) << "seed " << seed;
+  }
+}
+
+TEST(CostEstimator, EveryBranchHasItsOwnCostsWhereTheyDiffer) {
+  const CostLaw law(66, 7);
+  const auto cost = [&](uint32_t m) { return law.scaled(0.5 + 0.05 * m); };
+  Core core(1);
+  CostEstimator estimator(branches(law, 32));
+  exec::PeriodSnapshot snapshot;
+  snapshot.modules.resize(32);
+  for (int i = 0; i < 400; ++i) {
+    core.period(snapshot, cost);
+    estimator.update(snapshot);
+  }
+  for (uint32_t m = 0; m < 32; ++m) {
+    EXPECT_NEAR(snapshot.modules[m].cost.ns(20) / cost(m).ns(20), 1, 0.35) << m;
+  }
+}
+
+// What another program took of the core while a branch ran, and sums that no batches can have.
+TEST(CostEstimator, ABranchIsNotJudgedByAnInterruptedExecution) {
+  const CostLaw law(66, 7);
+  Core core(4);
+  CostEstimator estimator(branches(law));
+  exec::PeriodSnapshot snapshot;
+  snapshot.modules.resize(kBranches);
+  for (int i = 0; i < 300; ++i) {
+    core.period(snapshot, [&](uint32_t) { return law; });
+    if (i % 10 == 0) snapshot.modules[3].samples.add(20, 20'000);
+    if (i % 10 == 5) snapshot.modules[3].samples = {5, 3, 9, 100, 300};
+    estimator.update(snapshot);
+  }
+  EXPECT_LT(snapshot.modules[3].cost.ns(20) / snapshot.modules[4].cost.ns(20), 1.05);
+}
+
+}  // namespace
+}  // namespace batchplane::slo
