@@ -25,6 +25,8 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "exec/chains.h"
 #include "exec/context.h"
@@ -244,13 +246,17 @@ class Executor {
                       : fire<false>(node, n_pkts, offset_pkts, cause);
   }
   void fire_whole(Node& node, Cause cause);
-  void rejoin(Queue& queue);
+  static bool fills_mostly(Queue& queue);
+  static void take_turn(Queue& queue) {
+    if (queue.turn_pkts != 0) queue.release_at_pkts = queue.turn_pkts;
+  }
   void keep_rest(Queue& queue, uint32_t fired_pkts);
   void prefetch_held(const Queue& queue, uint32_t n_pkts) const;
   void list_buffer(Node& node);
   void unlist_buffer(Node& node);
 
   // executor_age.inl
+  size_t find_due();
   void fire_expired();
   uint64_t oldest_entry_ns(const Queue& queue) const;
   static void note_release(Queue& queue, uint64_t late_ns) {
@@ -292,6 +298,12 @@ class Executor {
   FlowMeter& meter_;
   Order ready_;
   std::vector<Node*> buffered_;  // trigger > 0, or still holding; capacity reserved
+  struct Due {
+    uint64_t at_ns;
+    uint64_t since_ns;  // of the packets found there
+    Node* node;
+  };
+  std::vector<Due> due_;  // of these, while they are released; capacity reserved
   uint64_t work_16ths_ns_ = 0;
   bool any_changed_ = false;
   bool is_tracing_ = false;

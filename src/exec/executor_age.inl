@@ -22,8 +22,38 @@ void Executor<Traits, Order>::set_age_limit(Node& node, uint64_t age_limit_ns) {
   }
 }
 
-// Recomputes deadlines that have passed from the packets really held. Buffers that are really due
-// fire, earliest deadline first, each run to completion before the next.
+// Lists the buffers that are really due, earliest deadline first: deadlines that have passed are recomputed from
+// the packets really held. Returns how many hold anything.
+template <class Traits, RunOrder Order>
+size_t Executor<Traits, Order>::find_due() {
+  due_.clear();
+  size_t holding = 0;
+  uint64_t next_ns = kNeverNs;
+  const uint64_t now_ns = ctx_.now_ns;
+  for (Node* node : buffered_) {
+    Queue& queue = *node->queue;
+    // With many buffers, which ones are empty is unpredictable: OR with all ones instead of a
+    // branch.
+    const bool is_empty = queue.size_pkts == 0;
+    holding += is_empty ? 0 : 1;
+    const uint64_t never_if_empty = uint64_t{0} - static_cast<uint64_t>(is_empty);
+    uint64_t deadline_ns = (queue.entry_bound_ns + queue.age_limit_ns) | never_if_empty;
+    if (deadline_ns <= now_ns) [[unlikely]] {
+      queue.entry_bound_ns = oldest_entry_ns(queue);
+      deadline_ns = queue.entry_bound_ns + queue.age_limit_ns;
+      if (deadline_ns <= now_ns) {
+        due_.push_back({deadline_ns, queue.since_ns, node});
+        continue;
+      }
+    }
+    next_ns = std::min(next_ns, deadline_ns);
+  }
+  next_release_ns_ = next_ns;
+  std::ranges::sort(due_, {}, [](const Due& due) { return std::pair(due.at_ns, due.node->rank); });
+  return holding;
+}
+
+// Each batch runs to completion before the next.
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::fire_expired() {
   if constexpr (MayRunByDeadline<Order>) {
@@ -32,32 +62,20 @@ void Executor<Traits, Order>::fire_expired() {
   firings_ = 0;
   // Packets buffered during a run lower next_release_ns_ again; nothing is due until it has passed.
   while (ctx_.now_ns >= next_release_ns_) {
-    Node* due = nullptr;
-    uint64_t due_ns = kNeverNs;
-    uint64_t next_ns = kNeverNs;
-    const uint64_t now_ns = ctx_.now_ns;
-    for (Node* node : buffered_) {
-      Queue& queue = *node->queue;
-      // With many buffers, which ones are empty is unpredictable: OR with all ones instead of a
-      // branch.
-      const uint64_t never_if_empty = uint64_t{0} - static_cast<uint64_t>(queue.size_pkts == 0);
-      uint64_t deadline_ns = (queue.entry_bound_ns + queue.age_limit_ns) | never_if_empty;
-      if (deadline_ns <= now_ns) [[unlikely]] {
-        queue.entry_bound_ns = oldest_entry_ns(queue);
-        deadline_ns = queue.entry_bound_ns + queue.age_limit_ns;
-        if (deadline_ns <= now_ns && deadline_ns < due_ns) {
-          // The previous candidate waits for the next round.
-          std::swap(due_ns, deadline_ns);
-          due = node;
-        }
-      }
-      next_ns = std::min(next_ns, deadline_ns);
+    const size_t holding = find_due();
+    // Most buffers at once are in step: their batches make one long run, now and whenever they expire again.
+    const bool are_in_step = due_.size() > 1 && 2 * due_.size() >= holding;
+    for (const Due& due : due_) {
+      if (next_release_ns_ < due.at_ns) break;  // what came into another buffer is more urgent
+      Queue& queue = *due.node->queue;
+      if (queue.size_pkts == 0 || queue.since_ns != due.since_ns)
+        continue;  // it filled up meanwhile
+      note_release(queue, ctx_.now_ns - due.at_ns);
+      const bool is_half_full = 2 * queue.size_pkts >= queue.trigger_pkts;
+      fire_whole(*due.node, Cause::kAge);
+      if (fills_mostly(queue) || (are_in_step && is_half_full)) take_turn(queue);
+      drain();
     }
-    next_release_ns_ = next_ns;
-    if (due == nullptr) break;
-    note_release(*due->queue, now_ns - due_ns);
-    fire_whole(*due, Cause::kAge);
-    drain();
   }
   stats_.worst_firings_per_run = std::max(stats_.worst_firings_per_run, firings_);
 }
@@ -77,6 +95,7 @@ bool Executor<Traits, Order>::release_oldest(uint32_t from_rank) {
   }
   if (oldest == nullptr) return false;
   fire_whole(*oldest, Cause::kIdle);
+  if (fills_mostly(*oldest->queue)) take_turn(*oldest->queue);
   drain();
   return true;
 }

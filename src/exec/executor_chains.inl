@@ -15,6 +15,7 @@ Executor<Traits, Order>::Executor(std::span<Node> nodes, Context& ctx, Clock& cl
       meter_(meter),
       ready_(static_cast<uint32_t>(nodes.size())) {
   buffered_.reserve(nodes.size());
+  due_.reserve(nodes.size());
   for (Node& node : nodes_) {
     if (node.queue->trigger_pkts > 0) list_buffer(node);
     node.scatters_by_vector = node.after == After::kScatter && may_scatter_by_vector(node);

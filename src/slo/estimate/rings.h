@@ -54,8 +54,8 @@ class Rings {
   [[nodiscard]] bool is_changing() const {
     return has_rings_ && in_force_ != 0 && credit_batches_ != in_force_;
   }
-  // Another credit worth evaluating in this period; 0: none.
-  [[nodiscard]] uint32_t other_to_look_at(bool is_saturated);
+  // Another credit worth evaluating in this period; 0: none. Where flows stay late under this one, soon.
+  [[nodiscard]] uint32_t other_to_look_at(bool is_saturated, bool stays_late);
   // The last decision changed the credit, so the period covers two of them.
   [[nodiscard]] bool is_fresh() const { return is_fresh_; }
   // Puts the last credit set into force.

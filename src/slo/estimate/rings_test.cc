@@ -35,7 +35,7 @@ struct Rig {
   // Periods until another credit is looked at.
   uint32_t wait() {
     uint32_t n = 1;
-    while (rings.other_to_look_at(true) == 0 && n < 1000) ++n;
+    while (rings.other_to_look_at(true, false) == 0 && n < 1000) ++n;
     return n;
   }
   RingPlant plant = with_ring();

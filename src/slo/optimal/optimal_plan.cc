@@ -323,7 +323,7 @@ void Optimal::solve() {
   if (is_any_excused()) return;
   if (take_credit_back()) return;
   const uint32_t mine_credit = rings_.in_force();
-  const uint32_t other = rings_.other_to_look_at(load_.is_saturated());
+  const uint32_t other = rings_.other_to_look_at(load_.is_saturated(), stays_late());
   if (other == 0) return;
   const double mine_late = lateness();
   const double least_pps =
