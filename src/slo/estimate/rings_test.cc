@@ -54,6 +54,17 @@ TEST(Rings, ASmallerCreditWastesNoLess) {
   EXPECT_EQ(rig.rings.waste(4), 0);
 }
 
+// After many changes credits rest for long, but not one under which flows stay late.
+TEST(Rings, ACreditThatStaysLateIsLeftSoon) {
+  Rig rig(0);
+  for (const uint32_t credit : {4, 2, 4, 2, 4, 2}) rig.decide(credit);
+  EXPECT_GT(rig.wait(), 64U);
+  rig.decide(4);
+  uint32_t n = 1;
+  while (rig.rings.other_to_look_at(true, true) == 0 && n < 1000) ++n;
+  EXPECT_LE(n, 5U);
+}
+
 // The one before goes back into force with its triggers, and no other is tried for a while.
 TEST(Rings, ACreditThatIsLateAndSlowerFails) {
   Rig rig(0);

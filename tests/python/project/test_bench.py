@@ -34,6 +34,7 @@ run = load_script("run")
 violations = load_script("violations")
 sessions = load_script("sessions")
 beside_fixed = load_script("beside_fixed")
+age_limits = load_script("age_limits")
 real_ports = load_script("real_ports")
 router_twin = load_script("router_twin")
 stage_batches = load_script("stage_batches")
@@ -53,6 +54,22 @@ def figure(label: str, value: float, unit: str = "ns per packet", **more: Any) -
 
 def result(*all_figures: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"version": 1, "cpu": "some CPU", "figures": list(all_figures), **more}
+
+
+def test_age_limits_are_compared_with_none_of_the_same_round() -> None:
+    assert age_limits.limit_words(["a", "b"], "42000ns") == [
+        "a.age_limit=42000ns",
+        "b.age_limit=42000ns",
+    ]
+    rounds = [
+        {None: {"rate_pps": speed, "p95_ns": 50.0}, 0.7: {"rate_pps": 0.9 * speed, "p95_ns": 40.0}}
+        for speed in (1.0, 2.0, 1.5)
+    ]
+    row = age_limits.row_of(0.7, rounds)
+    assert row["rate_ratio"] == pytest.approx(0.9)
+    assert row["p95_ratio"] == pytest.approx(0.8)
+    shown = age_limits.show({"case": "gateway(64)", "trigger_pkts": 20, "p95_ns": 5e4, **row})
+    assert shown.split()[-3:] == ["0.70", "0.900", "0.80"]
 
 
 def test_the_interval_holds_the_median_and_ignores_a_stall() -> None:
