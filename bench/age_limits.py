@@ -62,9 +62,10 @@ def measure(case: str, options: argparse.Namespace) -> list[Json]:
         bed = Bed(daemon, client, document.pipeline)
         p95_ns = bed.p95_ns(fixed, 50_000.0)
         held = [row["module"] for row in client.show("buffers")["buffers"] if row["trigger_pkts"]]
-        for _ in range(options.rounds):
+        for number in range(options.rounds):
             one: dict[float | None, Json] = {}
-            for share in (None, *options.shares):
+            turns: list[float | None] = [None, *options.shares]
+            for share in turns if number % 2 == 0 else turns[::-1]:
                 limit = NO_LIMIT if share is None else f"{round(share * p95_ns)}ns"
                 change(daemon, limit_words(held, limit))
                 one[share] = bed.measure(p95_ns, options.seconds)

@@ -246,7 +246,8 @@ class Executor {
                       : fire<false>(node, n_pkts, offset_pkts, cause);
   }
   void fire_whole(Node& node, Cause cause);
-  static bool fills_mostly(Queue& queue);
+  static bool counts_as_filling(Queue& queue);
+  // Buffers that take turns all start again together after a hole in their input, and when they expire together.
   static void take_turn(Queue& queue) {
     if (queue.turn_pkts != 0) queue.release_at_pkts = queue.turn_pkts;
   }
@@ -303,7 +304,7 @@ class Executor {
     uint64_t since_ns;  // of the packets found there
     Node* node;
   };
-  std::vector<Due> due_;  // of these, while they are released; capacity reserved
+  std::vector<Due> due_;  // of buffered_, while they are released; capacity reserved
   uint64_t work_16ths_ns_ = 0;
   bool any_changed_ = false;
   bool is_tracing_ = false;

@@ -66,14 +66,16 @@ void Executor<Traits, Order>::fire_expired() {
     // Most buffers at once are in step: their batches make one long run, now and whenever they expire again.
     const bool are_in_step = due_.size() > 1 && 2 * due_.size() >= holding;
     for (const Due& due : due_) {
-      if (next_release_ns_ < due.at_ns) break;  // what came into another buffer is more urgent
+      // Something came into another buffer that is more urgent, or into one of these: its rest is then looked up.
+      if (next_release_ns_ < due.at_ns) break;
       Queue& queue = *due.node->queue;
       if (queue.size_pkts == 0 || queue.since_ns != due.since_ns)
         continue;  // it filled up meanwhile
       note_release(queue, ctx_.now_ns - due.at_ns);
+      // Below that its turn would cut a batch that is small anyway.
       const bool is_half_full = 2 * queue.size_pkts >= queue.trigger_pkts;
       fire_whole(*due.node, Cause::kAge);
-      if (fills_mostly(queue) || (are_in_step && is_half_full)) take_turn(queue);
+      if (counts_as_filling(queue) || (are_in_step && is_half_full)) take_turn(queue);
       drain();
     }
   }
@@ -95,7 +97,7 @@ bool Executor<Traits, Order>::release_oldest(uint32_t from_rank) {
   }
   if (oldest == nullptr) return false;
   fire_whole(*oldest, Cause::kIdle);
-  if (fills_mostly(*oldest->queue)) take_turn(*oldest->queue);
+  if (counts_as_filling(*oldest->queue)) take_turn(*oldest->queue);
   drain();
   return true;
 }

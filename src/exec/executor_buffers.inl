@@ -87,11 +87,10 @@ void Executor<Traits, Order>::fire_whole(Node& node, Cause cause) {
   keep_rest(queue, held);
 }
 
-// Buffers that take turns all start again together after a hole in their input, or when they have expired
-// together: each then takes its turn anew. Not so one that seldom fills, whose turn would only make its batches
-// smaller. To be called once per release that is not full.
+// Whether the buffer fills so often that its turn would not make its batches smaller. Counts a release that was
+// not full.
 template <class Traits, RunOrder Order>
-bool Executor<Traits, Order>::fills_mostly(Queue& queue) {
+bool Executor<Traits, Order>::counts_as_filling(Queue& queue) {
   const uint64_t full = queue.causes[static_cast<uint32_t>(Cause::kFull)].firings;
   const auto fresh = static_cast<int32_t>(
       std::min<uint64_t>(full - queue.counted_full, kMaxFullness + kFullPerOther));

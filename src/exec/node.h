@@ -50,7 +50,7 @@ struct alignas(64) Queue {
   Handle* pkts = nullptr;
   uint32_t size_pkts = 0;
   uint16_t trigger_pkts = 0;
-  uint16_t release_at_pkts = 0;        // trigger, or less for the first release after a change
+  uint16_t release_at_pkts = 0;        // trigger, or less where it takes its turn
   uint64_t entry_bound_ns = kNeverNs;  // lower bound of the task-entry times held
   const void* steps = nullptr;         // Node::Step[n_steps]
   void* tail = nullptr;                // Node at the end of the chain

@@ -134,6 +134,7 @@ class PySimulation {
   void make_estimator() {
     const exec::ControlModel& model = simulation_.model();
     const exec::PeriodSnapshot now = simulation_.period();
+    // Modules of one task that are told the same law are one pool: the model does not say their kinds.
     std::vector<slo::CostEstimator::Prior> costs;
     for (uint32_t m = 0; m < model.modules.size(); ++m) {
       const auto it = told_.find(model.modules[m].name);

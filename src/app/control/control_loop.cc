@@ -244,6 +244,7 @@ void ControlLoop::parts_moved() {
   skip_period();
 }
 
+// Priors are those of whole pools, which stay together so. How far a module differs is learnt again.
 void ControlLoop::take_model() {
   for (uint32_t m = 0; estimator_ != nullptr && m < model_.modules.size(); ++m) {
     priors_[model_.modules[m].name] = estimator_->common_cost(m);

@@ -84,8 +84,9 @@ std::optional<Rings::Point> Rings::way_back(bool is_kept, bool stays_late, doubl
 
 uint32_t Rings::other_to_look_at(bool is_saturated, bool stays_late) {
   ++periods_;
-  if (!is_saturated || stays_late) dwell_periods_ = kDwellPeriods;
-  if (!has_rings_ || !is_saturated || periods_ < dwell_periods_) return 0;
+  if (!is_saturated) dwell_periods_ = kDwellPeriods;
+  const uint32_t dwell = stays_late ? kDwellPeriods : dwell_periods_;
+  if (!has_rings_ || !is_saturated || periods_ < dwell) return 0;
   const uint32_t other = periods_ % 2 == 0 ? in_force() / 2 : in_force() * 2;
   return other > kMaxCreditBatches ? 0 : other;
 }

@@ -49,18 +49,15 @@ void ModuleCostEstimate::add(const CostSamples& samples) {
   fit();
 }
 
-bool ModuleCostEstimate::is_far_off(double batches, double error) const {
-  return batches * error * error > kFarOff * kFarOff * variance_;
-}
-
 // With the level as it was before the period: if the module's speed changed in it, that counts as noise.
 void ModuleCostEstimate::learn_shape(const CostSums& period) {
   const double told_ns = shape_.ns(period.mean_pkts());
   if (told_ns > 0) {
     const double error = period.mean_ns() / told_ns - 1;
-    const bool is_passed_over = is_far_off(period.batches, error);
-    variance_ += kNoiseStep * (period.batches * error * error - variance_);
-    if (is_passed_over) return;
+    const double square = period.batches * error * error;
+    const bool is_far_off = square > kFarOff * kFarOff * variance_;
+    variance_ += kNoiseStep * (square - variance_);
+    if (is_far_off) return;
   }
   shape_sums_.fade_into(kShapeDecay, period);
   const double noise = std::sqrt(variance_ / shape_sums_.batches);

@@ -19,10 +19,6 @@ class ModuleCostEstimate {
   // Estimated over profiled time for the present batch sizes: 2 = twice as slow as profiled. 1
   // until something has been sampled, or if the profile says that the module costs nothing.
   [[nodiscard]] double drift_ratio() const;
-  // Whether times that differ by `error`, relative, over this many batches were taken by another program.
-  [[nodiscard]] bool is_far_off(double batches, double error) const;
-  // Of one execution's time, relative.
-  [[nodiscard]] double variance() const { return variance_; }
 
  private:
   void learn_shape(const CostSums& period);

@@ -12,6 +12,13 @@ namespace {
 constexpr double kKept = 0.998;
 // Square of three standard deviations, beside those that the largest of n values has.
 constexpr double kChance = 9;
+// Standard deviations beyond which a period's samples say nothing: another program had the core.
+constexpr double kAmiss = 4;
+// Step of a member's variance towards a period's, which counts as so many times the variance at most. Without
+// noise it is this at least.
+constexpr double kVarianceStep = 0.01;
+constexpr double kMostRise = 5;
+constexpr double kLeastVariance = 1e-4;
 }  // namespace
 
 CostPool::CostPool(CostLaw prior, std::vector<uint32_t> modules)
@@ -20,7 +27,14 @@ CostPool::CostPool(CostLaw prior, std::vector<uint32_t> modules)
 void CostPool::add(const CostSamples& samples, Member& member) {
   const CostSums period(samples);
   const double told_ns = common_.cost().line().work_ns(period.batches, period.pkts);
-  if (told_ns <= 0 || common_.is_far_off(period.batches, period.time_ns / told_ns - 1)) return;
+  if (told_ns <= 0) return;
+  const double error = period.time_ns / (told_ns * member.ratio) - 1;
+  const double square = period.batches * error * error;
+  const bool is_far_off = square > kAmiss * kAmiss * member.variance;
+  // One interrupted execution must not widen what is believed; a member that has become slow must, in time.
+  const double most = kMostRise * member.variance + kLeastVariance;
+  member.variance += kVarianceStep * (std::min(square, most) - member.variance);
+  if (is_far_off) return;
   member.batches += period.batches;
   member.took_ns += period.time_ns;
   member.told_ns += told_ns;
@@ -39,11 +53,12 @@ void CostPool::compare(const exec::PeriodSnapshot& snapshot) {
     took_ns += member.took_ns;
     told_ns += member.told_ns;
   }
+  if (took_ns <= 0) return;
   const double most_chance = kChance + 2 * std::log(static_cast<double>(members_.size()));
   for (Member& member : members_) {
     if (member.told_ns <= 0) continue;
     const double differs = member.took_ns / member.told_ns * told_ns / took_ns - 1;
-    const double chance = most_chance * common_.variance() / member.batches;
+    const double chance = most_chance * member.variance / member.batches;
     member.ratio = 1 + differs * std::max(0.0, 1 - chance / std::max(1e-12, differs * differs));
   }
 }

@@ -30,7 +30,8 @@ class CostPool {
   struct Member {
     double batches = 0;
     double took_ns = 0;
-    double told_ns = 0;  // by the common law
+    double told_ns = 0;      // by the common law
+    double variance = 0.25;  // of one execution's time about the member's own mean, relative
     double ratio = 1;
   };
   void compare(const exec::PeriodSnapshot& snapshot);

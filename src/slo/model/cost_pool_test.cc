@@ -116,6 +116,44 @@ TEST(CostEstimator, ABranchThatTakesTwiceAsLongIsFound) {
   }
 }
 
+// Also where a branch is sampled often, executions hardly differ, and it has become slow meanwhile: what is far off
+// once is an interruption, but not what stays.
+TEST(CostEstimator, ABranchThatBecomesSlowIsFoundAndTheOthersAreNotBlamed) {
+  const CostLaw law(66, 7);
+  for (const uint32_t n_branches : {4, 8, 64}) {
+    for (const double sigma : {0.1, 0.33}) {
+      std::mt19937_64 random(n_branches);
+      std::lognormal_distribution factor(-sigma * sigma / 2, sigma);
+      CostEstimator estimator(branches(law, n_branches));
+      exec::PeriodSnapshot snapshot;
+      snapshot.modules.resize(n_branches);
+      for (int i = 0; i < 1200; ++i) {
+        for (uint32_t m = 0; m < n_branches; ++m) {
+          const double ns = law.ns(20) * (m == 0 && i >= 300 ? 2 : 1);
+          snapshot.modules[m].samples = {};
+          for (uint32_t k = 0; k < 80 / n_branches; ++k) {
+            snapshot.modules[m].samples.add(20, static_cast<uint64_t>(ns * factor(random)));
+          }
+        }
+        estimator.update(snapshot);
+      }
+      EXPECT_NEAR(snapshot.modules[0].cost.ns(20) / law.ns(20), 2, 0.2)
+          << n_branches << " " << sigma;
+      EXPECT_NEAR(snapshot.modules[1].cost.ns(20) / law.ns(20), 1, 0.1)
+          << n_branches << " " << sigma;
+    }
+  }
+}
+
+TEST(CostEstimator, WhatTakesNoTimeIsNoNumberAmiss) {
+  CostEstimator estimator(branches({500, 40}, 2));
+  exec::PeriodSnapshot snapshot;
+  snapshot.modules.resize(2);
+  for (exec::ModulePeriod& module : snapshot.modules) module.samples.add(10, 0);
+  for (int i = 0; i < 100; ++i) estimator.update(snapshot);
+  EXPECT_TRUE(std::isfinite(estimator.drift_ratio(0)));
+}
+
 TEST(CostEstimator, EveryBranchHasItsOwnCostsWhereTheyDiffer) {
   const CostLaw law(66, 7);
   const auto cost = [&](uint32_t m) { return law.scaled(0.5 + 0.05 * m); };
