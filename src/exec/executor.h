@@ -257,6 +257,10 @@ class Executor {
   void unlist_buffer(Node& node);
 
   // executor_age.inl
+  static uint64_t filled(const Queue& queue) {
+    return queue.causes[static_cast<uint32_t>(Cause::kFull)].firings +
+           queue.causes[static_cast<uint32_t>(Cause::kChange)].firings;
+  }
   size_t find_due();
   void fire_expired();
   uint64_t oldest_entry_ns(const Queue& queue) const;
@@ -301,7 +305,7 @@ class Executor {
   std::vector<Node*> buffered_;  // trigger > 0, or still holding; capacity reserved
   struct Due {
     uint64_t at_ns;
-    uint64_t since_ns;  // of the packets found there
+    uint64_t filled;  // how often it had filled up then
     Node* node;
   };
   std::vector<Due> due_;  // of buffered_, while they are released; capacity reserved

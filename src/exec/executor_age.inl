@@ -42,7 +42,7 @@ size_t Executor<Traits, Order>::find_due() {
       queue.entry_bound_ns = oldest_entry_ns(queue);
       deadline_ns = queue.entry_bound_ns + queue.age_limit_ns;
       if (deadline_ns <= now_ns) {
-        due_.push_back({deadline_ns, queue.since_ns, node});
+        due_.push_back({deadline_ns, filled(queue), node});
         continue;
       }
     }
@@ -60,17 +60,15 @@ void Executor<Traits, Order>::fire_expired() {
     if (ready_.is_by_deadline()) return mark_expired();
   }
   firings_ = 0;
-  // Packets buffered during a run lower next_release_ns_ again; nothing is due until it has passed.
-  while (ctx_.now_ns >= next_release_ns_) {
-    const size_t holding = find_due();
-    // Most buffers at once are in step: their batches make one long run, now and whenever they expire again.
-    const bool are_in_step = due_.size() > 1 && 2 * due_.size() >= holding;
+  const size_t holding = find_due();
+  // Most buffers at once are in step: their batches make one long run, now and whenever they expire again.
+  const bool are_in_step = due_.size() > 1 && 2 * due_.size() >= holding;
+  while (!due_.empty()) {
     for (const Due& due : due_) {
       // Something came into another buffer that is more urgent, or into one of these: its rest is then looked up.
       if (next_release_ns_ < due.at_ns) break;
       Queue& queue = *due.node->queue;
-      if (queue.size_pkts == 0 || queue.since_ns != due.since_ns)
-        continue;  // it filled up meanwhile
+      if (queue.size_pkts == 0 || filled(queue) != due.filled) continue;  // it filled up meanwhile
       note_release(queue, ctx_.now_ns - due.at_ns);
       // Below that its turn would cut a batch that is small anyway.
       const bool is_half_full = 2 * queue.size_pkts >= queue.trigger_pkts;
@@ -78,6 +76,9 @@ void Executor<Traits, Order>::fire_expired() {
       if (counts_as_filling(queue) || (are_in_step && is_half_full)) take_turn(queue);
       drain();
     }
+    // Packets buffered during a run lower next_release_ns_ again; nothing is due until it has passed.
+    if (ctx_.now_ns < next_release_ns_) break;
+    find_due();
   }
   stats_.worst_firings_per_run = std::max(stats_.worst_firings_per_run, firings_);
 }

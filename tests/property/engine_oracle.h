@@ -9,7 +9,8 @@
 //   - With a new trigger a buffer first releases when as many more packets have come as its stagger says. If what it
 //     holds leaves no room for them, it lets all go at the beginning of the next loop. Downstream first.
 //   - Then what is older than its limit leaves, earliest deadline first, each carried to its end. A buffer that was
-//     lately full eight times as often as it was released so, or by idleness, then starts with its stagger again.
+//     lately full eight times as often as it was released so, or by idleness, then starts with its stagger again. So
+//     does one at least half full, if most of those that hold anything were too old at once.
 //   - What a module emits goes ahead of what stays in its batch.
 #pragma once
 
@@ -112,7 +113,20 @@ class Oracle {
     take_turns();
   }
 
+  // Whether of those that hold anything half or more are too old, and more than one.
+  bool are_in_step() const {
+    uint32_t holding = 0;
+    uint32_t expired = 0;
+    for (uint32_t i = 0; i < buffers_.size(); ++i) {
+      if (buffers_[i].held.empty()) continue;
+      ++holding;
+      if (oldest_ns(i) + buffers_[i].age_limit_ns <= now_ns_) ++expired;
+    }
+    return expired > 1 && 2 * expired >= holding;
+  }
+
   void release_expired() {
+    const bool in_step = are_in_step();
     for (;;) {
       int due = -1;
       uint64_t due_ns = exec::kNeverNs;
@@ -124,9 +138,11 @@ class Oracle {
         due_ns = deadline_ns;
       }
       if (due < 0) return;
-      if (now_ns_ - due_ns > exec::kLateReleaseNs)
-        ++buffers_[static_cast<uint32_t>(due)].late_releases;
+      Buffer& buffer = buffers_[static_cast<uint32_t>(due)];
+      if (now_ns_ - due_ns > exec::kLateReleaseNs) ++buffer.late_releases;
+      const bool is_half_full = 2 * buffer.held.size() >= buffer.trigger;
       release_all(static_cast<uint32_t>(due), exec::Cause::kAge);
+      if (in_step && is_half_full && buffer.turn != 0) buffer.release_at = buffer.turn;
       take_turns();
     }
   }
