@@ -180,7 +180,10 @@ TEST(CostEstimate, WithoutAProfileTheSamplesAloneTell) {
 // Work in units of eight packets: batches of nine take 210 ns, which no line fits.
 TEST(CostEstimate, AProfiledTableKeepsItsShape) {
   std::vector<double> stairs;
-  for (uint32_t n = 1; n <= 32; ++n) stairs.push_back(50.0 + 80 * ((n + 7) / 8));
+  for (uint32_t n = 1; n <= 32; ++n) {
+    const uint32_t units = (n + 7) / 8;
+    stairs.push_back(50.0 + 80.0 * units);
+  }
   const CostLaw profile(points_of(stairs));
   ModuleCostEstimate estimate(profile);
   for (int i = 0; i < 20; ++i) estimate.add(samples_of({9, 9, 9, 9}, profile));
