@@ -20,7 +20,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import beside_fixed
 from beside_fixed import CASES, Bed
 from case_daemon import ROOT, loaded, on_daemon
 from case_rows import wanted_cases, write_rows
@@ -93,7 +92,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     options.shares = [float(share) for share in options.shares.split(",")]
-    cases = wanted_cases(parser, options.cases or ["gateway(64)"], beside_fixed.CASES)
+    cases = wanted_cases(parser, options.cases or ["gateway(64)"], CASES)
     print(f"{'case':12} {'trigger':>7} {'p95':>9} {'limit':>6} {'rate':>6} {'p95':>6}")
     rows: list[Json] = []
     for case in cases:

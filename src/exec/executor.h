@@ -246,8 +246,7 @@ class Executor {
                       : fire<false>(node, n_pkts, offset_pkts, cause);
   }
   void fire_whole(Node& node, Cause cause);
-  static bool counts_as_filling(Queue& queue);
-  // Buffers that take turns all start again together after a hole in their input, and when they expire together.
+  static void rejoin(Queue& queue);
   static void take_turn(Queue& queue) {
     if (queue.turn_pkts != 0) queue.release_at_pkts = queue.turn_pkts;
   }

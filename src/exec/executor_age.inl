@@ -73,7 +73,7 @@ void Executor<Traits, Order>::fire_expired() {
       // Below that its turn would cut a batch that is small anyway.
       const bool is_half_full = 2 * queue.size_pkts >= queue.trigger_pkts;
       fire_whole(*due.node, Cause::kAge);
-      if (counts_as_filling(queue) || (are_in_step && is_half_full)) take_turn(queue);
+      if (are_in_step && is_half_full) take_turn(queue);
       drain();
     }
     // Packets buffered during a run lower next_release_ns_ again; nothing is due until it has passed.
@@ -98,7 +98,6 @@ bool Executor<Traits, Order>::release_oldest(uint32_t from_rank) {
   }
   if (oldest == nullptr) return false;
   fire_whole(*oldest, Cause::kIdle);
-  if (counts_as_filling(*oldest->queue)) take_turn(*oldest->queue);
   drain();
   return true;
 }

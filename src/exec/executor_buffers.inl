@@ -85,19 +85,20 @@ void Executor<Traits, Order>::fire_whole(Node& node, Cause cause) {
     fire_any(node, std::min(held - done, ctx_.batch_limit_pkts), done, cause);
   }
   keep_rest(queue, held);
+  if (cause != Cause::kChange) rejoin(queue);
 }
 
-// Whether the buffer fills so often that its turn would not make its batches smaller. Counts a release that was
-// not full.
+// Buffers that take turns all start again together after a hole in their input: each then takes its turn anew.
+// Not so one that seldom fills, whose turn would only make its batches smaller.
 template <class Traits, RunOrder Order>
-bool Executor<Traits, Order>::counts_as_filling(Queue& queue) {
+void Executor<Traits, Order>::rejoin(Queue& queue) {
   const uint64_t full = queue.causes[static_cast<uint32_t>(Cause::kFull)].firings;
   const auto fresh = static_cast<int32_t>(
       std::min<uint64_t>(full - queue.counted_full, kMaxFullness + kFullPerOther));
   queue.counted_full = full;
   const int32_t rest = std::min(queue.fullness + fresh, kMaxFullness) - kFullPerOther;
   queue.fullness = std::max(rest, -kFullPerOther);
-  return queue.fullness >= 0;
+  if (queue.fullness >= 0) take_turn(queue);
 }
 
 // Moves the packets left to the front. Keeps the bound, since they may be as old as the fired ones.

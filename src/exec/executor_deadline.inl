@@ -79,7 +79,6 @@ void Executor<Traits, Order>::run_next(Node& node) {
   }
   note_release(queue, ctx_.now_ns - due_ns);
   fire_whole(node, Cause::kAge);
-  if (counts_as_filling(queue)) take_turn(queue);
 }
 
 // Buffers that are due become ready and are ordered by deadline among the others.

@@ -22,11 +22,8 @@ constexpr double kShapeDecay = 0.99;
 constexpr double kPriorBatches = 4;
 // Standard deviation of the profiled slope, in parts of the mean time per packet.
 constexpr double kShapeError = 0.4;
-// Of an execution's time, relative: before there are samples, and how quickly it follows them.
-constexpr double kUsualNoise = 0.5;
+// How quickly the noise of an execution's time follows the samples.
 constexpr double kNoiseStep = 1 - kShapeDecay;
-// Standard deviations beyond which a period's samples say nothing: another program had the core.
-constexpr double kFarOff = 4;
 
 }  // namespace
 

@@ -6,6 +6,11 @@
 
 namespace batchplane::slo {
 
+// Of an execution's time, relative, before there are samples.
+inline constexpr double kUsualNoise = 0.5;
+// Standard deviations beyond which a period's samples say nothing: another program had the core.
+inline constexpr double kFarOff = 4;
+
 // Cost estimate of one module: the profile, scaled by what is sampled, and bent where samples of
 // different sizes tell more than their noise.
 class ModuleCostEstimate {

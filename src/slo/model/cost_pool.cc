@@ -12,8 +12,6 @@ namespace {
 constexpr double kKept = 0.998;
 // Square of three standard deviations, beside those that the largest of n values has.
 constexpr double kChance = 9;
-// Standard deviations beyond which a period's samples say nothing: another program had the core.
-constexpr double kAmiss = 4;
 // Step of a member's variance towards a period's, which counts as so many times the variance at most. Without
 // noise it is this at least.
 constexpr double kVarianceStep = 0.01;
@@ -30,7 +28,7 @@ void CostPool::add(const CostSamples& samples, Member& member) {
   if (told_ns <= 0) return;
   const double error = period.time_ns / (told_ns * member.ratio) - 1;
   const double square = period.batches * error * error;
-  const bool is_far_off = square > kAmiss * kAmiss * member.variance;
+  const bool is_far_off = square > kFarOff * kFarOff * member.variance;
   // One interrupted execution must not widen what is believed; a member that has become slow must, in time.
   const double most = kMostRise * member.variance + kLeastVariance;
   member.variance += kVarianceStep * (std::min(square, most) - member.variance);
@@ -72,9 +70,7 @@ void CostPool::update(exec::PeriodSnapshot& snapshot) {
   common_.add(all);
   if (members_.size() > 1) compare(snapshot);
   for (size_t i = 0; i < members_.size(); ++i) {
-    exec::ModulePeriod& module = snapshot.modules[modules_[i]];
-    module.cost = common_.cost();
-    if (members_[i].ratio != 1) module.cost = module.cost.scaled(members_[i].ratio);
+    snapshot.modules[modules_[i]].cost = members_[i].ratio == 1 ? common_.cost() : cost(i);
   }
 }
 
@@ -108,7 +104,7 @@ void CostEstimator::update(exec::PeriodSnapshot& snapshot) {
 
 CostLaw CostEstimator::cost(uint32_t module) const {
   const Place& place = places_[module];
-  return pools_[place.pool].common().cost().scaled(pools_[place.pool].ratio(place.member));
+  return pools_[place.pool].cost(place.member);
 }
 
 double CostEstimator::drift_ratio(uint32_t module) const {

@@ -18,10 +18,10 @@ namespace batchplane::slo {
 class CostPool {
  public:
   CostPool(CostLaw prior, std::vector<uint32_t> modules);
-  [[nodiscard]] const std::vector<uint32_t>& modules() const { return modules_; }
   [[nodiscard]] const ModuleCostEstimate& common() const { return common_; }
   // Time that the i-th module takes, over that by the common law.
   [[nodiscard]] double ratio(size_t i) const { return members_[i].ratio; }
+  [[nodiscard]] CostLaw cost(size_t i) const { return common_.cost().scaled(ratio(i)); }
   // Takes the samples of a period and writes the new estimates into it.
   void update(exec::PeriodSnapshot& snapshot);
 
@@ -30,8 +30,9 @@ class CostPool {
   struct Member {
     double batches = 0;
     double took_ns = 0;
-    double told_ns = 0;      // by the common law
-    double variance = 0.25;  // of one execution's time about the member's own mean, relative
+    double told_ns = 0;  // by the common law
+    // Of one execution's time about the member's own mean, relative.
+    double variance = kUsualNoise * kUsualNoise;
     double ratio = 1;
   };
   void compare(const exec::PeriodSnapshot& snapshot);

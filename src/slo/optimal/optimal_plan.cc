@@ -323,12 +323,13 @@ void Optimal::solve() {
   if (is_any_excused()) return;
   if (take_credit_back()) return;
   const uint32_t mine_credit = rings_.in_force();
-  const uint32_t other = rings_.other_to_look_at(load_.is_saturated(), stays_late());
+  const bool is_stuck = stays_late();
+  const uint32_t other = rings_.other_to_look_at(load_.is_saturated(), is_stuck);
   if (other == 0) return;
   const double mine_late = lateness();
   const double least_pps =
       kWorthAnother * found_.rate_pkts_per_ns * (1 - rings_.waste(mine_credit));
-  const bool was_met = (mine_late <= kAlmost && !stays_late()) || is_fine_as_it_is();
+  const bool was_met = (mine_late <= kAlmost && !is_stuck) || is_fine_as_it_is();
   if (was_met && best_rate() * (1 - rings_.waste(other)) <= least_pps) return;
   JointSolution mine = std::move(found_);
   plan(other);
