@@ -67,21 +67,6 @@ CostLaw& CostLaw::operator+=(const CostLaw& other) {
   return *this;
 }
 
-CostLaw CostLaw::bent_to(const Line& line, double size_pkts) const {
-  CostLaw law(line);
-  if (!is_table()) return law;
-  // Without a cost there is no shape to keep.
-  const double met_ns = ns(size_pkts);
-  if (met_ns <= 0 || line_.ns(size_pkts) <= 0) return law;
-  law.points_ = points_;
-  for (Point& point : law.points_) {
-    const double was_ns = line_.ns(point.size_pkts) / line_.ns(size_pkts) * met_ns;
-    const double now_ns = law.line_.ns(point.size_pkts);
-    point.ns = was_ns > 0 ? sane(point.ns * (now_ns / was_ns)) : now_ns;
-  }
-  return law;
-}
-
 double CostLaw::batchiness(uint32_t batch_limit_pkts) const {
   const double singles_ns = ns(1) * batch_limit_pkts;
   return singles_ns > 0 ? ns(batch_limit_pkts) / singles_ns : 1.0;

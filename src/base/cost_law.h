@@ -54,9 +54,6 @@ class CostLaw {
   // Cost of two modules in a row on the same batch.
   CostLaw& operator+=(const CostLaw& other);
   friend CostLaw operator+(CostLaw a, const CostLaw& b) { return a += b; }
-  // The law with another line: the table keeps its shape relative to the line, and agrees with the new line
-  // at `size_pkts`, the size at which the line was measured.
-  [[nodiscard]] CostLaw bent_to(const Line& line, double size_pkts) const;
 
   // Time of a full batch over that of as many single packets; small = batching pays, 1 = no gain.
   [[nodiscard]] double batchiness(uint32_t batch_limit_pkts) const;

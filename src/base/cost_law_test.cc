@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cost_law_test.cc - cost laws as lines and tables: interpolated, extrapolated, added, scaled and bent.
+// cost_law_test.cc - cost laws as lines and tables: interpolated, extrapolated, added and scaled.
 #include "base/cost_law.h"
 
 #include <gtest/gtest.h>
@@ -96,31 +96,6 @@ TEST(CostLawTest, LawsAddUp) {
     EXPECT_DOUBLE_EQ(both.ns(n), 2 * n + CostLaw({{1, 20}, {4, 50}}, {10, 10}).ns(n)) << n;
   }
   EXPECT_EQ(CostLaw(1, 2) + CostLaw(3, 4), CostLaw(4, 6));
-}
-
-TEST(CostLawTest, BentToAnotherLineTheShapeStays) {
-  const CostLaw law(stairs(), {60, 12});
-  const Line next{180, 6};
-  const CostLaw bent = law.bent_to(next, 9);
-  EXPECT_EQ(bent.line(), next);
-  EXPECT_DOUBLE_EQ(bent.ns(9), next.ns(9)) << "as measured";
-  for (const Point& point : law.points()) {
-    const double n = point.size_pkts;
-    const double was = law.ns(n) / law.ns(9) / (law.line().ns(n) / law.line().ns(9));
-    EXPECT_DOUBLE_EQ(bent.ns(n) / bent.ns(9) / (next.ns(n) / next.ns(9)), was) << n;
-  }
-  EXPECT_EQ(CostLaw(1, 2).bent_to({3, 4}, 5), CostLaw(3, 4));
-  EXPECT_EQ(CostLaw({{1, 5}}, {}).bent_to({3, 4}, 5), CostLaw(3, 4)) << "a line of nothing";
-}
-
-// Measuring exactly the table's time at one size, which differs from the line's, changes nothing.
-TEST(CostLawTest, WhatTheTableKnewDoesNotBendIt) {
-  const CostLaw law(stairs(), {60, 12});
-  const double seen = law.ns(9) / law.line().ns(9);
-  const CostLaw bent = law.bent_to({60 * seen, 12 * seen}, 9);
-  for (const Point& point : law.points()) {
-    EXPECT_DOUBLE_EQ(bent.ns(point.size_pkts), point.ns) << point.size_pkts;
-  }
 }
 
 TEST(CostLawTest, BatchinessComparesAFullBatchWithSingles) {

@@ -11,19 +11,22 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kAlike = 0.05;  // relative difference
-constexpr size_t kLooksAt = 16;  // classes
+constexpr double kAlike = 0.05;  // relative difference of arrivals: only equal periods keep turns
+constexpr double kAlikeCost = 0.3;  // of costs: estimates of equal modules differ by as much
+constexpr size_t kLooksAt = 16;     // classes
 
 // Depends on the order.
 uint64_t mixed(uint64_t kind, uint64_t with) { return mixed_bits(mixed_bits(kind) + with + 1); }
 
-bool are_near(double a, double b) { return a == b || std::abs(a - b) <= kAlike * std::max(a, b); }
+bool are_near(double a, double b, double within = kAlike) {
+  return a == b || std::abs(a - b) <= within * std::max(a, b);
+}
 
 bool are_near(const ProgramModule& a, const ProgramModule& b) {
   return a.task == b.task && a.max_pkts == b.max_pkts && are_near(a.share, b.share) &&
          are_near(a.arriving_pkts, b.arriving_pkts) && are_near(a.away_ns(1), b.away_ns(1)) &&
-         are_near(a.service_ns(a.max_pkts), b.service_ns(b.max_pkts)) &&
-         are_near(a.service_ns(a.arriving_pkts), b.service_ns(b.arriving_pkts));
+         are_near(a.service_ns(a.max_pkts), b.service_ns(b.max_pkts), kAlikeCost) &&
+         are_near(a.service_ns(a.arriving_pkts), b.service_ns(b.arriving_pkts), kAlikeCost);
 }
 }  // namespace
 

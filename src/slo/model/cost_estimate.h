@@ -8,11 +8,24 @@ namespace batchplane::slo {
 
 // Of an execution's time, relative, before there are samples.
 inline constexpr double kUsualNoise = 0.5;
+
+// Variance of an execution's time, relative.
+struct ExecutionNoise {
+  double variance = kUsualNoise * kUsualNoise;
+  // Follows the square of a relative error, times the executions that it is the mean of. One interrupted
+  // execution must not widen what is believed; what stays noisy must, in time.
+  void follow(double square);
+
+ private:
+  double step_ = kFirstStep;
+  static constexpr double kFirstStep = 0.2;
+};
+
 // Standard deviations beyond which a period's samples say nothing: another program had the core.
 inline constexpr double kFarOff = 4;
 
-// Cost estimate of one module: the profile, scaled by what is sampled, and bent where samples of
-// different sizes tell more than their noise.
+// Cost estimate of one module: factors on the profile's costs per batch and per packet, from an extended Kalman
+// filter on their logarithms. The level of both may change at any time, their ratio hardly does.
 class ModuleCostEstimate {
  public:
   explicit ModuleCostEstimate(CostLaw prior);
@@ -26,16 +39,27 @@ class ModuleCostEstimate {
   [[nodiscard]] double drift_ratio() const;
 
  private:
-  void learn_shape(const CostSums& period);
-  void fit();
+  // Of the factors' logarithms: variances, and their covariance.
+  struct Doubt {
+    double batch = 0;
+    double both = 0;
+    double pkt = 0;
+    void add_level(double variance);
+  };
+
+  bool learn_level(const CostSums& period);
+  void learn_slope(const CostSums& period);
+  void move(double batch_log, double pkt_log);
 
   CostLaw prior_;
-  CostLaw::Line shape_;
-  CostLaw cost_;         // keeps the shape of a profiled table
-  CostSums sums_;        // recent samples
-  CostSums shape_sums_;  // older ones as well, at the level of the recent ones
-  double variance_;      // of one execution's time, relative
-  bool has_samples_ = false;
+  CostLaw cost_;
+  CostLaw base_;  // the profile, with neither cost 0: what is nothing would stay so
+  double batch_factor_ = 1;
+  double pkt_factor_ = 1;
+  Doubt doubt_;
+  ExecutionNoise noise_;
+  double size_pkts_ = 0;  // last mean size; 0: nothing was sampled
+  bool was_far_off_ = false;
 };
 
 }  // namespace batchplane::slo

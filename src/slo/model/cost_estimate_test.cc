@@ -51,16 +51,15 @@ TEST(CostEstimate, OneSizeKeepsTheProportionOfTheProfile) {
 
 TEST(CostEstimate, VaryingSizesMoveEachCostByItself) {
   ModuleCostEstimate estimate({800, 40});
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 100; ++i) {
     estimate.add(samples_of({1, 4, 8, 16, 24, 32, 32, 12}, {800, 120}));
   }
   EXPECT_NEAR(estimate.cost().line().cost_per_batch_ns, 800, 25);
   EXPECT_NEAR(estimate.cost().line().cost_per_pkt_ns, 120, 2);
-  // Once learned, the proportion stays when sizes no longer vary and everything becomes 1.5 times
-  // slower: a jump that counts as noise for a while, so the profile's proportion regains some weight.
+  // Once learned, the proportion stays when sizes no longer vary and everything becomes 1.5 times slower.
   for (int i = 0; i < 40; ++i) estimate.add(samples_of({16, 16, 16}, {1200, 180}));
-  EXPECT_NEAR(estimate.cost().line().cost_per_batch_ns, 1200, 120);
-  EXPECT_NEAR(estimate.cost().line().cost_per_pkt_ns, 180, 8);
+  EXPECT_NEAR(estimate.cost().line().cost_per_batch_ns, 1200, 40);
+  EXPECT_NEAR(estimate.cost().line().cost_per_pkt_ns, 180, 3);
 }
 
 // A drift of 2x is followed to within 5 % in 20 periods, with few samples per period and 10 %
@@ -113,6 +112,24 @@ TEST(CostEstimate, KeepsTheProportionWhereNoiseIsLarge) {
   EXPECT_LT(std::sqrt(most), 0.3);
 }
 
+// Whoever holds nothing sees one size only, from hundreds of executions a period. What is lost where cycles become
+// whole nanoseconds is no slope: it once made batches seem free within 20 periods.
+TEST(CostEstimate, OneSizeTellsNothingOfTheProportion) {
+  std::mt19937_64 random(1);
+  ModuleCostEstimate estimate({46, 6});
+  for (int i = 0; i < 300; ++i) {
+    uint64_t cycles = 0;
+    for (int k = 0; k < 272; ++k) cycles += 140 + random() % 60;
+    constexpr double kNsPerCycle = 0.37;
+    const auto in_ns = [](uint64_t n) {
+      return static_cast<uint64_t>(kNsPerCycle * static_cast<double>(n));
+    };
+    estimate.add({272, 544, 1088, in_ns(cycles), in_ns(2 * cycles)});
+    const CostLaw::Line& line = estimate.cost().line();
+    EXPECT_NEAR(line.cost_per_batch_ns / line.ns(2), 46.0 / 58, 0.05) << "period " << i;
+  }
+}
+
 // Hours of noise do not raise the level of anything inside, and what an interrupted execution took is
 // not held against the packets.
 TEST(CostEstimate, KeepsItsLevelForHours) {
@@ -144,10 +161,12 @@ TEST(CostEstimate, NeverNegative) {
     falling.add(fall);
     rising.add(rise);
   }
-  EXPECT_EQ(falling.cost().line().cost_per_pkt_ns, 0);
-  EXPECT_NEAR(falling.cost().line().cost_per_batch_ns, fall.cycles / 3.0, 1);
-  EXPECT_EQ(rising.cost().line().cost_per_batch_ns, 0);
-  EXPECT_GT(rising.cost().line().cost_per_pkt_ns, 0);
+  EXPECT_GE(falling.cost().line().cost_per_pkt_ns, 0);
+  EXPECT_LT(falling.cost().line().cost_per_pkt_ns, 1);
+  EXPECT_NEAR(falling.cost().line().cost_per_batch_ns, fall.cycles / 3.0, 20);
+  EXPECT_GE(rising.cost().line().cost_per_batch_ns, 0);
+  EXPECT_LT(rising.cost().line().cost_per_batch_ns, 200);
+  EXPECT_GT(rising.cost().line().cost_per_pkt_ns, 200);
 }
 
 TEST(CostEstimate, NonsenseIsPassedOver) {
@@ -171,7 +190,7 @@ TEST(CostEstimate, NonsenseIsPassedOver) {
 TEST(CostEstimate, WithoutAProfileTheSamplesAloneTell) {
   ModuleCostEstimate estimate({});
   estimate.add(samples_of({2, 8, 16, 32, 20, 1}, {600, 30}));
-  for (int i = 0; i < 40; ++i) estimate.add(samples_of({2, 8, 16, 32, 20, 1}, {600, 30}));
+  for (int i = 0; i < 100; ++i) estimate.add(samples_of({2, 8, 16, 32, 20, 1}, {600, 30}));
   EXPECT_NEAR(estimate.cost().line().cost_per_batch_ns, 600, 10);
   EXPECT_NEAR(estimate.cost().line().cost_per_pkt_ns, 30, 1);
   EXPECT_EQ(estimate.drift_ratio(), 1);
@@ -194,7 +213,6 @@ TEST(CostEstimate, AProfiledTableKeepsItsShape) {
   for (const uint32_t n : {1, 8, 9, 32}) {
     EXPECT_NEAR(estimate.cost().ns(n), 2 * profile.ns(n), 0.05 * profile.ns(n)) << n;
   }
-  EXPECT_NEAR(estimate.cost().line().ns(9), 420, 1) << "the line goes by what was measured";
 }
 
 }  // namespace

@@ -12,11 +12,6 @@ namespace {
 constexpr double kKept = 0.998;
 // Square of three standard deviations, beside those that the largest of n values has.
 constexpr double kChance = 9;
-// Step of a member's variance towards a period's, which counts as so many times the variance at most. Without
-// noise it is this at least.
-constexpr double kVarianceStep = 0.01;
-constexpr double kMostRise = 5;
-constexpr double kLeastVariance = 1e-4;
 }  // namespace
 
 CostPool::CostPool(CostLaw prior, std::vector<uint32_t> modules)
@@ -28,10 +23,8 @@ void CostPool::add(const CostSamples& samples, Member& member) {
   if (told_ns <= 0) return;
   const double error = period.time_ns / (told_ns * member.ratio) - 1;
   const double square = period.batches * error * error;
-  const bool is_far_off = square > kFarOff * kFarOff * member.variance;
-  // One interrupted execution must not widen what is believed; a member that has become slow must, in time.
-  const double most = kMostRise * member.variance + kLeastVariance;
-  member.variance += kVarianceStep * (std::min(square, most) - member.variance);
+  const bool is_far_off = square > kFarOff * kFarOff * member.noise.variance;
+  member.noise.follow(square);
   if (is_far_off) return;
   member.batches += period.batches;
   member.took_ns += period.time_ns;
@@ -56,7 +49,7 @@ void CostPool::compare(const exec::PeriodSnapshot& snapshot) {
   for (Member& member : members_) {
     if (member.told_ns <= 0) continue;
     const double differs = member.took_ns / member.told_ns * told_ns / took_ns - 1;
-    const double chance = most_chance * member.variance / member.batches;
+    const double chance = most_chance * member.noise.variance / member.batches;
     member.ratio = 1 + differs * std::max(0.0, 1 - chance / std::max(1e-12, differs * differs));
   }
 }

@@ -30,9 +30,8 @@ class CostPool {
   struct Member {
     double batches = 0;
     double took_ns = 0;
-    double told_ns = 0;  // by the common law
-    // Of one execution's time about the member's own mean, relative.
-    double variance = kUsualNoise * kUsualNoise;
+    double told_ns = 0;    // by the common law
+    ExecutionNoise noise;  // about the member's own mean
     double ratio = 1;
   };
   void compare(const exec::PeriodSnapshot& snapshot);
