@@ -116,6 +116,14 @@ CostSamples CostSamples::since(const CostSamples& before) const {
           cycles - before.cycles, cycles_pkts - before.cycles_pkts};
 }
 
+CostSamples CostSamples::in_units_of(double cycles_each) const {
+  CostSamples scaled = *this;
+  for (uint64_t* sum : {&scaled.cycles, &scaled.cycles_pkts}) {
+    *sum = static_cast<uint64_t>(std::llround(static_cast<double>(*sum) / cycles_each));
+  }
+  return scaled;
+}
+
 bool CostSamples::is_possible() const {
   const CostSums sums(*this);
   return batches > 0 && sums.pkts >= sums.batches &&
@@ -136,15 +144,6 @@ void CostSums::add(double size_pkts, double ns, double weight) {
   pkts_squared += weight * size_pkts * size_pkts;
   time_ns += weight * ns;
   time_pkts_ns += weight * ns * size_pkts;
-}
-
-void CostSums::fade_into(double kept, const CostSums& more) {
-  const auto merge = [kept](double& sum, double added) { sum = kept * sum + added; };
-  merge(batches, more.batches);
-  merge(pkts, more.pkts);
-  merge(pkts_squared, more.pkts_squared);
-  merge(time_ns, more.time_ns);
-  merge(time_pkts_ns, more.time_pkts_ns);
 }
 
 double CostSums::variance_pkts2() const {

@@ -26,6 +26,9 @@ struct CostSamples {
     cycles_pkts += n_cycles * n_pkts;
   }
   CostSamples& operator+=(const CostSamples& other);
+  // With times in units of so many cycles, to the nearest: a slope is the difference of two sums, so what is always
+  // lost would be one.
+  [[nodiscard]] CostSamples in_units_of(double cycles_each) const;
   // The samples since `before`, an earlier reading of the same sums.
   [[nodiscard]] CostSamples since(const CostSamples& before) const;
   // False for sums that no set of batches can have: a torn read, or a counter that wrapped.
@@ -43,8 +46,6 @@ struct CostSums {
   CostSums() = default;
   explicit CostSums(const CostSamples& samples, double ns_per_cycle = 1);
   void add(double size_pkts, double ns, double weight);
-  // Multiplies the present sums by `kept`, then adds `more`.
-  void fade_into(double kept, const CostSums& more);
 
   [[nodiscard]] double mean_pkts() const { return pkts / batches; }
   [[nodiscard]] double mean_ns() const { return time_ns / batches; }

@@ -205,6 +205,20 @@ TEST(CostFitTest, NeitherCostOfSampledExecutionsIsNegative) {
   EXPECT_NEAR(through_0.ns(16.5), CostSums(steep).mean_ns(), 1e-9);
 }
 
+// One size has no slope, whatever the unit: rounding must not make one on average.
+TEST(CostFitTest, AnotherUnitMakesNoSlope) {
+  double covariance = 0;
+  for (uint64_t cycles = 100; cycles < 1100; ++cycles) {
+    CostSamples samples;
+    samples.add(20, cycles);
+    samples = samples.in_units_of(2.7);
+    EXPECT_NEAR(static_cast<double>(samples.cycles), static_cast<double>(cycles) / 2.7, 0.5);
+    covariance +=
+        static_cast<double>(samples.cycles_pkts) - 20 * static_cast<double>(samples.cycles);
+  }
+  EXPECT_NEAR(covariance / 1000, 0, 0.2);
+}
+
 TEST(CostFitTest, SamplesSubtract) {
   CostSamples before = samples_of({1, 2}, {10, 1});
   CostSamples after = before;

@@ -214,8 +214,7 @@ exec::PeriodSnapshot Simulation::period() {
   for (size_t m = 0; m < now.modules.size(); ++m) {
     period.modules[m] = exec::period_between(last_.modules[m], now.modules[m]);
     CostSamples& samples = period.modules[m].samples;
-    samples.cycles >>= kTicksPerNsLog2;
-    samples.cycles_pkts >>= kTicksPerNsLog2;
+    samples = samples.in_units_of(uint64_t{1} << kTicksPerNsLog2);
     if (period.modules[m].samples.batches == 0) samples = {};
   }
   for (size_t t = 0; t < now.tasks.size(); ++t) {

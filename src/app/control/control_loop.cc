@@ -10,8 +10,6 @@
 namespace batchplane::app {
 namespace {
 
-// Cost of a module that was never profiled, until sampled runs replace it.
-constexpr CostLaw::Line kUnknownCost{40, 10};
 
 exec::ControlModel model_of(const Engine& engine) {
   exec::ControlModel model = engine.control_model();
@@ -83,7 +81,7 @@ void ControlLoop::make_estimator() {
     if (it == priors_.end()) it = priors_.find(module.door_of);
     if (it == priors_.end() && !module.leads_to.empty()) it = priors_.find(kAnyInQueue);
     if (it == priors_.end()) {
-      costs.push_back({CostLaw(kUnknownCost), {}});
+      costs.push_back({CostLaw(slo::kUnknownCost), {}, slo::kUnknownShape});
     } else {
       costs.push_back({it->second, module.kind + ' ' + std::to_string(model_.modules[m].task)});
     }

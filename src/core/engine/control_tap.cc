@@ -151,17 +151,13 @@ void ControlTap::copy(Worker& worker) {
 }
 
 exec::PeriodSnapshot& ControlTap::close() {
-  const double ns_per_cycle = 1.0 / TscClock::instance().cycles_per_ns();
-  const auto as_ns = [&](uint64_t cycles) {
-    return static_cast<uint64_t>(static_cast<double>(cycles) * ns_per_cycle);
-  };
+  const double cycles_per_ns = TscClock::instance().cycles_per_ns();
   period_.now_ns = now_.now_ns;
   period_.period_ns = now_.now_ns - last_.now_ns;
   for (size_t m = 0; m < now_.modules.size(); ++m) {
     period_.modules[m] = exec::period_between(last_.modules[m], now_.modules[m]);
     CostSamples& samples = period_.modules[m].samples;
-    samples.cycles = as_ns(samples.cycles);
-    samples.cycles_pkts = as_ns(samples.cycles_pkts);
+    samples = samples.in_units_of(cycles_per_ns);
   }
   for (size_t t = 0; t < now_.tasks.size(); ++t) {
     exec::TaskPeriod& task = period_.tasks[t];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// alike.h - which modules, and which flows, differ by no more than chance.
+// alike.h - which modules fill their buffers equally fast, and which flows cross such modules.
 //
 // Branches of a splitter often do the same work at the same rate. What is learnt about one of their flows then
 // holds for all of them, and buffers with equal triggers take turns, while those with unequal ones drift against
@@ -18,8 +18,8 @@ namespace batchplane::slo {
 class Alike {
  public:
   explicit Alike(const Program& program);
-  // Sets ProgramModule::alike: modules are alike if they cost about the same, get about the same
-  // packets, have flows of the same SLO, and no flow crosses two of them.
+  // Sets ProgramModule::alike: modules are alike if they get about the same packets, cost the
+  // same within the error of estimates, have flows of the same SLO, and no flow crosses two of them.
   void find(const Snapshot& snapshot, Program& program);
   // By flow: the first flow with the same SLO through modules that are alike, or the flow itself.
   [[nodiscard]] const std::vector<uint32_t>& flows() const { return flows_; }

@@ -2,33 +2,37 @@
 // cost_estimate.h - the present cost of a module: its profile, corrected by sampled executions.
 #pragma once
 
+#include <optional>
+
 #include "base/cost_fit.h"
 
 namespace batchplane::slo {
 
-// Of an execution's time, relative, before there are samples.
-inline constexpr double kUsualNoise = 0.5;
+// Cost of a module that was never profiled, or by its profile costs nothing, until samples replace it.
+inline constexpr CostLaw::Line kUnknownCost{40, 10};
+// Standard deviation of the logarithm of each of its costs by itself: of a profiled one, and of an unknown one.
+inline constexpr double kProfiledShape = 0.4;
+inline constexpr double kUnknownShape = 1.5;
+// Standard deviations beyond which a period's samples say nothing, unless the next ones say the same: another
+// program had the core.
+inline constexpr double kFarOff = 4;
 
 // Variance of an execution's time, relative.
 struct ExecutionNoise {
-  double variance = kUsualNoise * kUsualNoise;
+  double variance = 0.25;
   // Follows the square of a relative error, times the executions that it is the mean of. One interrupted
   // execution must not widen what is believed; what stays noisy must, in time.
-  void follow(double square);
+  void follow(double error_squared);
 
  private:
-  double step_ = kFirstStep;
-  static constexpr double kFirstStep = 0.2;
+  double step_ = 0.2;
 };
 
-// Standard deviations beyond which a period's samples say nothing: another program had the core.
-inline constexpr double kFarOff = 4;
-
 // Cost estimate of one module: factors on the profile's costs per batch and per packet, from an extended Kalman
-// filter on their logarithms. The level of both may change at any time, their ratio hardly does.
+// filter on their logarithms. The level of both may change at any time, their proportion hardly does.
 class ModuleCostEstimate {
  public:
-  explicit ModuleCostEstimate(CostLaw prior);
+  explicit ModuleCostEstimate(CostLaw prior, double shape = kProfiledShape);
 
   // Adds the samples of one period; a period without samples changes nothing.
   void add(const CostSamples& samples);
@@ -39,27 +43,38 @@ class ModuleCostEstimate {
   [[nodiscard]] double drift_ratio() const;
 
  private:
+  // Of a time, the parts that are costs per batch and per packet. Also how far each cost follows an error.
+  struct Parts {
+    double batch = 0;
+    double pkt = 0;
+  };
   // Of the factors' logarithms: variances, and their covariance.
   struct Doubt {
     double batch = 0;
     double both = 0;
     double pkt = 0;
-    void add_level(double variance);
+    [[nodiscard]] double of(const Parts& parts) const;
+    void add(const Parts& direction, double variance);
+    // Takes in what was seen of such parts, with this variance.
+    Parts learn(const Parts& parts, double variance);
   };
 
+  [[nodiscard]] double told_ns(double size_pkts) const;
+  void forget(double size_pkts);
   bool learn_level(const CostSums& period);
   void learn_slope(const CostSums& period);
   void move(double batch_log, double pkt_log);
 
   CostLaw prior_;
-  CostLaw cost_;
   CostLaw base_;  // the profile, with neither cost 0: what is nothing would stay so
+  CostLaw cost_;
+  double shape_;
   double batch_factor_ = 1;
   double pkt_factor_ = 1;
   Doubt doubt_;
   ExecutionNoise noise_;
-  double size_pkts_ = 0;  // last mean size; 0: nothing was sampled
-  bool was_far_off_ = false;
+  double size_pkts_ = 0;             // last mean size; 0: nothing was sampled
+  std::optional<double> far_error_;  // of the last period, if it was far off
 };
 
 }  // namespace batchplane::slo

@@ -14,12 +14,12 @@ constexpr double kKept = 0.998;
 constexpr double kChance = 9;
 }  // namespace
 
-CostPool::CostPool(CostLaw prior, std::vector<uint32_t> modules)
-    : modules_(std::move(modules)), members_(modules_.size()), common_(std::move(prior)) {}
+CostPool::CostPool(CostLaw prior, double shape, std::vector<uint32_t> modules)
+    : modules_(std::move(modules)), members_(modules_.size()), common_(std::move(prior), shape) {}
 
 void CostPool::add(const CostSamples& samples, Member& member) {
   const CostSums period(samples);
-  const double told_ns = common_.cost().line().work_ns(period.batches, period.pkts);
+  const double told_ns = period.batches * common_.cost().ns(period.mean_pkts());
   if (told_ns <= 0) return;
   const double error = period.time_ns / (told_ns * member.ratio) - 1;
   const double square = period.batches * error * error;
@@ -86,8 +86,8 @@ CostEstimator::CostEstimator(const std::vector<Prior>& priors) : places_(priors.
     for (uint32_t i = 0; i < modules.size(); ++i) {
       places_[modules[i]] = {static_cast<uint32_t>(pools_.size()), i};
     }
-    const CostLaw& law = priors[modules.front()].law;
-    pools_.emplace_back(law, std::move(modules));
+    const Prior& prior = priors[modules.front()];
+    pools_.emplace_back(prior.law, prior.shape, std::move(modules));
   }
 }
 

@@ -17,7 +17,7 @@ namespace batchplane::slo {
 // samples differ beyond chance.
 class CostPool {
  public:
-  CostPool(CostLaw prior, std::vector<uint32_t> modules);
+  CostPool(CostLaw prior, double shape, std::vector<uint32_t> modules);
   [[nodiscard]] const ModuleCostEstimate& common() const { return common_; }
   // Time that the i-th module takes, over that by the common law.
   [[nodiscard]] double ratio(size_t i) const { return members_[i].ratio; }
@@ -44,11 +44,12 @@ class CostPool {
 
 class CostEstimator {
  public:
-  // Of a module: its profiled law, and what else it must have in common with the others of its pool; empty: it
-  // is in no pool.
+  // Of a module: its profiled law, what else it must have in common with the others of its pool (empty: it is in
+  // no pool), and how uncertain each cost of the law is by itself (ModuleCostEstimate).
   struct Prior {
     CostLaw law;
     std::string make;
+    double shape = kProfiledShape;
   };
   // One for each module of the model, in the same order.
   explicit CostEstimator(const std::vector<Prior>& priors);

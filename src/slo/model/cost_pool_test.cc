@@ -54,7 +54,7 @@ TEST(CostEstimator, PutsItsEstimatesIntoTheSnapshot) {
   CostEstimator estimator({{{800, 40}, {}}, {{100, 5}, {}}});
   exec::PeriodSnapshot snapshot;
   snapshot.modules.resize(2);
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 60; ++i) {
     snapshot.modules[0].samples = {};
     for (int k = 0; k < 2; ++k) snapshot.modules[0].samples.add(20, 3200);
     estimator.update(snapshot);
@@ -90,13 +90,55 @@ TEST(CostEstimator, AModuleWithoutAMakeIsByItself) {
   CostEstimator estimator({{{66, 7}, {}}, {{66, 7}, {}}});
   exec::PeriodSnapshot snapshot;
   snapshot.modules.resize(2);
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 100; ++i) {
     snapshot.modules[0].samples = {};
     snapshot.modules[0].samples.add(20, 412);
     estimator.update(snapshot);
   }
   EXPECT_NEAR(snapshot.modules[0].cost.ns(20), 412, 10);
   EXPECT_EQ(snapshot.modules[1].cost, CostLaw(66, 7));
+}
+
+// Sums in whole nanoseconds of one sample each, sizes that vary by a packet.
+TEST(CostEstimator, RoundingOfManyIsNoSlope) {
+  const CostLaw law(66, 7);
+  std::mt19937_64 random(3);
+  std::lognormal_distribution factor(-0.05, 0.33);
+  CostEstimator estimator(branches(law));
+  exec::PeriodSnapshot snapshot;
+  snapshot.modules.resize(kBranches);
+  for (int i = 0; i < 1000; ++i) {
+    for (exec::ModulePeriod& module : snapshot.modules) {
+      const uint64_t n = 19 + random() % 3;
+      const double ns = factor(random) * law.ns(static_cast<double>(n));
+      const auto rounded = [](double t) { return static_cast<uint64_t>(std::llround(t)); };
+      module.samples = {1, n, n * n, rounded(ns), rounded(ns * static_cast<double>(n))};
+    }
+    estimator.update(snapshot);
+  }
+  EXPECT_NEAR(snapshot.modules[0].cost.line().cost_per_batch_ns, 66, 25);
+}
+
+// Times are those of a table, not of the line through it: with 16 lanes, 17 packets take twice as long as 16.
+TEST(CostEstimator, StairsDoNotSetBranchesApart) {
+  std::vector<CostLaw::Point> points;
+  for (uint32_t n = 1; n <= 32; ++n) points.push_back({n, n <= 16 ? 130.0 : 230.0});
+  const CostLaw law(points);
+  CostEstimator estimator(branches(law, 8));
+  exec::PeriodSnapshot snapshot;
+  snapshot.modules.resize(8);
+  for (int i = 0; i < 300; ++i) {
+    for (uint32_t m = 0; m < 8; ++m) {
+      const uint64_t n = m < 4 ? 16 : 17;
+      snapshot.modules[m].samples = {};
+      for (int k = 0; k < 3; ++k) {
+        snapshot.modules[m].samples.add(n, static_cast<uint64_t>(law.ns(static_cast<double>(n))));
+      }
+    }
+    estimator.update(snapshot);
+  }
+  const auto [least, most] = range(snapshot, 16);
+  EXPECT_LT(most / least, 1.05);
 }
 
 // A pool must not hide a branch whose table does not fit the cache.
