@@ -10,7 +10,6 @@
 namespace batchplane::app {
 namespace {
 
-
 exec::ControlModel model_of(const Engine& engine) {
   exec::ControlModel model = engine.control_model();
   slo::mark_controlled(model);
