@@ -83,8 +83,9 @@ void ModuleCostEstimate::add(const CostSamples& samples) {
   const CostSums period(samples);
   if (size_pkts_ == 0) cost_ = base_;
   size_pkts_ = period.mean_pkts();
-  forget(size_pkts_);
-  if (learn_level(period)) learn_slope(period);
+  const Parts parts = parts_of(size_pkts_);
+  forget(parts);
+  if (learn_level(period, parts)) learn_slope(period);
 }
 
 // Of a table that falls, what lies beyond its ends may be nothing.
@@ -92,28 +93,29 @@ double ModuleCostEstimate::told_ns(double size_pkts) const {
   return std::max(cost_.ns(size_pkts), kLeastShare * cost_.line().ns(size_pkts));
 }
 
+ModuleCostEstimate::Parts ModuleCostEstimate::parts_of(double size_pkts) const {
+  const double pkts_ns = cost_.line().cost_per_pkt_ns * size_pkts;
+  const double pkt_part = std::min(1.0, pkts_ns / told_ns(size_pkts));
+  return {1 - pkt_part, pkt_part};
+}
+
 // What may have changed since the last period. The proportion changes at the same time for the present size:
 // otherwise each error of the level would move the larger cost more, in the long run all the way. It is never
 // less known than before the first sample.
-void ModuleCostEstimate::forget(double size_pkts) {
-  const double pkt_part =
-      std::min(1.0, cost_.line().cost_per_pkt_ns * size_pkts / told_ns(size_pkts));
+void ModuleCostEstimate::forget(const Parts& parts) {
   doubt_.add({1, 1}, square(kLevelStep));
   if (doubt_.of({1, -1}) < 2 * square(shape_)) {
-    doubt_.add({pkt_part, pkt_part - 1}, square(kShapeStep));
+    doubt_.add({parts.pkt, -parts.batch}, square(kShapeStep));
   }
 }
 
 // The mean time of batches of the mean size. A period far off is an interruption; two that say the same are a
 // change of speed, and of nothing else.
-bool ModuleCostEstimate::learn_level(const CostSums& period) {
-  const double size_pkts = period.mean_pkts();
-  const double all_ns = told_ns(size_pkts);
-  const double pkt_part = std::min(1.0, cost_.line().cost_per_pkt_ns * size_pkts / all_ns);
-  const Parts parts{1 - pkt_part, pkt_part};
+bool ModuleCostEstimate::learn_level(const CostSums& period, const Parts& parts) {
   const double noise = noise_.variance / period.batches;
   // The mean of a logarithm is less than the logarithm of the mean.
-  const double error = std::log(period.mean_ns() / all_ns) + std::min(noise, 1.0) / 2;
+  const double error =
+      std::log(period.mean_ns() / told_ns(period.mean_pkts())) + std::min(noise, 1.0) / 2;
   const bool is_far_off = square(error) > square(kFarOff) * (doubt_.of(parts) + noise);
   noise_.follow(period.batches * square(error));
   const auto last = std::exchange(far_error_, is_far_off ? std::optional(error) : std::nullopt);

@@ -60,8 +60,9 @@ class ModuleCostEstimate {
   };
 
   [[nodiscard]] double told_ns(double size_pkts) const;
-  void forget(double size_pkts);
-  bool learn_level(const CostSums& period);
+  [[nodiscard]] Parts parts_of(double size_pkts) const;
+  void forget(const Parts& parts);
+  bool learn_level(const CostSums& period, const Parts& parts);
   void learn_slope(const CostSums& period);
   void move(double batch_log, double pkt_log);
 

@@ -187,7 +187,7 @@ TEST(CostEstimate, APointOfNothingIsNoEnd) {
   for (const CostLaw& law : {CostLaw({{1, 0}, {2, 1.5}, {4, 3}, {8, 7}}, {0, 1}),
                              CostLaw({{16, 100}, {32, 500}}, {0, 25})}) {
     ModuleCostEstimate estimate(law);
-    for (int i = 0; i < 50; ++i) estimate.add(samples_of({1, 1, 2, 2}, {10, 3}));
+    for (int i = 0; i < 50'000; ++i) estimate.add(samples_of({1, 1, 2, 2}, {10, 3}));
     EXPECT_TRUE(std::isfinite(estimate.cost().ns(8)));
     EXPECT_GT(estimate.cost().ns(16), 0);
     EXPECT_GT(estimate.drift_ratio(), 0);
@@ -207,6 +207,28 @@ TEST(CostEstimate, WhatWasNeverProfiledIsLearntSooner) {
   }
   EXPECT_LT(unknown.cost().line().cost_per_batch_ns,
             0.8 * profiled.cost().line().cost_per_batch_ns);
+}
+
+// A few large batches among small ones: their noise is ten times as many nanoseconds, and they alone make the slope.
+TEST(CostEstimate, TheNoiseOfLargeBatchesIsNotTakenForThatOfTheMean) {
+  const CostLaw truth(66, 7);
+  double squares = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    std::mt19937_64 random(seed);
+    std::lognormal_distribution factor(-0.125, 0.5);
+    ModuleCostEstimate estimate(truth);
+    for (int i = 0; i < 1000; ++i) {
+      CostSamples samples;
+      for (int k = 0; k < 3; ++k) {
+        const uint64_t n = random() % 10 < 3 ? 32 : 2;
+        const double ns = factor(random) * truth.ns(static_cast<double>(n));
+        samples.add(n, static_cast<uint64_t>(std::llround(ns)));
+      }
+      estimate.add(samples);
+      squares += std::pow(std::log(estimate.cost().line().cost_per_batch_ns / 66), 2);
+    }
+  }
+  EXPECT_LT(std::sqrt(squares / 20'000), 0.12);
 }
 
 // Hours of noise do not raise the level of anything inside, and what an interrupted execution took is

@@ -101,6 +101,7 @@ TEST(CostEstimator, AModuleWithoutAMakeIsByItself) {
 
 // Sums in whole nanoseconds of one sample each, sizes that vary by a packet.
 TEST(CostEstimator, RoundingOfManyIsNoSlope) {
+  constexpr double kCyclesPerNs = 2.7;
   const CostLaw law(66, 7);
   std::mt19937_64 random(3);
   std::lognormal_distribution factor(-0.05, 0.33);
@@ -111,8 +112,9 @@ TEST(CostEstimator, RoundingOfManyIsNoSlope) {
     for (exec::ModulePeriod& module : snapshot.modules) {
       const uint64_t n = 19 + random() % 3;
       const double ns = factor(random) * law.ns(static_cast<double>(n));
-      const auto rounded = [](double t) { return static_cast<uint64_t>(std::llround(t)); };
-      module.samples = {1, n, n * n, rounded(ns), rounded(ns * static_cast<double>(n))};
+      CostSamples cycles;
+      cycles.add(n, static_cast<uint64_t>(std::llround(kCyclesPerNs * ns)));
+      module.samples = cycles.in_units_of(kCyclesPerNs);
     }
     estimator.update(snapshot);
   }
