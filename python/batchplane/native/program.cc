@@ -95,7 +95,8 @@ nb::dict solve_program(nb::handle object) {
   solver.prepare(program);
   const slo::Solution& solution = solver.solve(program);
   nb::dict out = to_python(solution.model);
-  out["triggers_pkts"] = solution.triggers_pkts;
+  out["triggers_pkts"] =
+      std::vector<uint32_t>(solution.triggers_pkts.begin(), solution.triggers_pkts.end());
   out["prices"] = solution.prices;
   out["is_infeasible"] = solution.is_infeasible;
   out["relaxations"] = solution.relaxations;

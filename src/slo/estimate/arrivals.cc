@@ -93,9 +93,9 @@ void Arrivals::allow_nested(bool is_allowed, Program& program) {
   if (is_allowed) unfold(program);
 }
 
-std::optional<std::vector<double>> Arrivals::cheapest_outer(Program& program) {
-  std::vector<uint32_t> full(modules_.size(), 0);
-  std::vector<double> cheapest(modules_.size(), 0);
+std::optional<Triggers> Arrivals::cheapest_outer(Program& program) {
+  Triggers full(modules_.size(), 0);
+  Triggers cheapest(modules_.size(), 0);
   for (uint32_t v = 0; v < modules_.size(); ++v) {
     const ProgramModule& module = program.modules[v];
     if (module.stair != nullptr && !is_stage(v)) return std::nullopt;
@@ -117,7 +117,7 @@ void Arrivals::unfold(Program& program) const {
 // The larger a collected batch, the fewer batches come out behind it: their cost is saved where
 // packets are collected, and nowhere else. So the cost of batches behind moves into the collector's
 // cost per batch, exact at both ends: with nothing collected, and with the given trigger.
-void Arrivals::fold_nested(const std::vector<uint32_t>& triggers_pkts, Program& program) {
+void Arrivals::fold_nested(const Triggers& triggers_pkts, Program& program) {
   unfold(program);
   for (uint32_t v = 0; v < modules_.size(); ++v) {
     if (program.modules[v].share <= 0 || !is_nested(v)) continue;
@@ -131,7 +131,7 @@ void Arrivals::fold_nested(const std::vector<uint32_t>& triggers_pkts, Program& 
   }
 }
 
-void Arrivals::fold_into(uint32_t v, Before& from, double weight, uint32_t trigger_pkts,
+void Arrivals::fold_into(uint32_t v, Before& from, double weight, double trigger_pkts,
                          Program& program) {
   const ProgramModule& measured = modules_[v].measured;
   ProgramModule& module = program.modules[v];
@@ -159,7 +159,7 @@ void Arrivals::fold_into(uint32_t v, Before& from, double weight, uint32_t trigg
 
 // Parts are known for random order and for round robin; the batches that arrive show where between
 // the two the traffic is.
-bool Arrivals::predict(const std::vector<uint32_t>& triggers_pkts, Program& program) {
+bool Arrivals::predict(const Triggers& triggers_pkts, Program& program) {
   bool any = false;
   for (const uint32_t v : upstream_first_) {
     Arriving& at = modules_[v];

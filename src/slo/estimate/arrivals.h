@@ -26,8 +26,8 @@ class Arrivals {
   // The rest is as in ProgramView.
   [[nodiscard]] bool has_nested() const;
   void allow_nested(bool is_allowed, Program& program);
-  [[nodiscard]] std::optional<std::vector<double>> cheapest_outer(Program& program);
-  bool predict(const std::vector<uint32_t>& triggers_pkts, Program& program);
+  [[nodiscard]] std::optional<Triggers> cheapest_outer(Program& program);
+  bool predict(const Triggers& triggers_pkts, Program& program);
 
  private:
   // What a batch sends into a branch, as last asked for: batches and shares rarely change within a
@@ -68,8 +68,8 @@ class Arrivals {
   [[nodiscard]] bool is_stage(uint32_t module) const { return module >= n_segments_; }
   [[nodiscard]] bool is_nested(uint32_t module) const;
   [[nodiscard]] double polled_pkts(uint32_t module, double batch_pkts) const;
-  void fold_nested(const std::vector<uint32_t>& triggers_pkts, Program& program);
-  void fold_into(uint32_t module, Before& from, double weight, uint32_t trigger_pkts,
+  void fold_nested(const Triggers& triggers_pkts, Program& program);
+  void fold_into(uint32_t module, Before& from, double weight, double trigger_pkts,
                  Program& program);
   void unfold(Program& program) const;
 

@@ -5,18 +5,18 @@
 
 namespace batchplane::slo {
 namespace {
-bool hold_nothing(const std::vector<uint32_t>& triggers_pkts) {
-  return std::ranges::all_of(triggers_pkts, [](uint32_t pkts) { return pkts == 0; });
+bool hold_nothing(const Triggers& triggers_pkts) {
+  return std::ranges::all_of(triggers_pkts, [](double pkts) { return pkts == 0; });
 }
 }  // namespace
 
-const Kept::Point* Kept::proven(const std::vector<uint32_t>& in_force_pkts) const {
+const Kept::Point* Kept::proven(const Triggers& in_force_pkts) const {
   const Point& point = proven_.periods > 0 ? proven_ : last_;
   return point.periods > 0 && point.triggers_pkts != in_force_pkts ? &point : nullptr;
 }
 
 // One broken period of many is chance. Full runs that hold nothing hardly differ: one period proves them.
-void Kept::observe(const std::vector<uint32_t>& triggers_pkts, const Outcome& seen) {
+void Kept::observe(const Triggers& triggers_pkts, const Outcome& seen) {
   const bool is_proven = triggers_pkts == proven_.triggers_pkts;
   if (!seen.is_kept()) {
     if (!seen.is_chance) ++broken_more_;

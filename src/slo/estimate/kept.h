@@ -3,7 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+
+#include "slo/model/budget.h"
 
 namespace batchplane::slo {
 
@@ -22,12 +23,12 @@ struct Outcome {
 class Kept {
  public:
   struct Point {
-    std::vector<uint32_t> triggers_pkts;
+    Triggers triggers_pkts;
     double pkt_ns = 0;     // a packet takes; 0: no such triggers
     uint32_t periods = 0;  // in which all SLOs were kept
   };
 
-  void observe(const std::vector<uint32_t>& triggers_pkts, const Outcome& seen);
+  void observe(const Triggers& triggers_pkts, const Outcome& seen);
   // Results so far, those of the last period included, say nothing about later periods.
   void prove_nothing() {
     proven_ = {};
@@ -37,7 +38,7 @@ class Kept {
   // The triggers of the last period that kept all SLOs.
   [[nodiscard]] const Point& last() const { return last_; }
   // Those that kept them for several periods in a row, or else the last; null: none, or the ones in force.
-  [[nodiscard]] const Point* proven(const std::vector<uint32_t>& in_force_pkts) const;
+  [[nodiscard]] const Point* proven(const Triggers& in_force_pkts) const;
   // More periods broke an SLO than kept all, for some time.
   [[nodiscard]] bool is_rarely_kept() const { return broken_more_ >= kMaxBroken; }
   void begin_again() { broken_more_ = 0; }

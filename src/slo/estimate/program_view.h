@@ -35,12 +35,12 @@ class ProgramView {
   // At saturation no packet takes less time than with these triggers and the batches that arrive
   // with all first buffers full, while buffers behind others hold nothing. Sets those arrivals.
   // nullopt where a cost is not linear: fuller batches may then cost more.
-  [[nodiscard]] std::optional<std::vector<double>> cheapest_outer() {
+  [[nodiscard]] std::optional<Triggers> cheapest_outer() {
     return arrivals_.cheapest_outer(program_);
   }
   // Predicts arriving batches under `triggers_pkts`: batches collected upstream arrive larger. True
   // if any size moves by more than 10 %.
-  bool predict_arrivals(const std::vector<uint32_t>& triggers_pkts) {
+  bool predict_arrivals(const Triggers& triggers_pkts) {
     return arrivals_.predict(triggers_pkts, program_);
   }
 
@@ -66,7 +66,7 @@ class ProgramView {
   [[nodiscard]] const Stages& stages() const { return stages_; }
   [[nodiscard]] uint32_t head_of(uint32_t module) const { return head_of_[module]; }
   // Triggers in force during the period, by head.
-  [[nodiscard]] const std::vector<double>& current() const { return current_; }
+  [[nodiscard]] const Triggers& current() const { return current_; }
   // Service of a single packet by the flow's own modules, however it is batched.
   [[nodiscard]] double min_service_ns(uint32_t flow) const { return min_service_ns_[flow]; }
   // How much longer than in the period a packet scheduler behind the graph may hold the flow's
@@ -130,7 +130,7 @@ class ProgramView {
   std::vector<std::vector<uint32_t>> next_;  // successors by module, each once
   std::vector<Head> heads_;
   std::vector<Task> tasks_;
-  std::vector<double> current_;
+  Triggers current_;
   std::vector<double> executed_pkts_;  // by head: mean batch
   std::vector<double> min_service_ns_;
   struct Egress {

@@ -42,7 +42,7 @@ class Rings {
   // What a credit carried with all SLOs kept, and with which triggers.
   struct Point {
     uint32_t credit_batches = 0;
-    std::vector<uint32_t> triggers_pkts;
+    Triggers triggers_pkts;
     double pkts_per_ns = 0;
   };
   // To be called when another credit is set and all SLOs are kept.

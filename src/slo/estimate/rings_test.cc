@@ -74,7 +74,7 @@ TEST(Rings, ACreditThatIsLateAndSlowerFails) {
   const auto back = rig.rings.way_back(false, false, 0.009);
   ASSERT_TRUE(back);
   EXPECT_EQ(back->credit_batches, 2);
-  EXPECT_EQ(back->triggers_pkts, std::vector<uint32_t>{7});
+  EXPECT_EQ(back->triggers_pkts, Triggers{7});
   rig.decide(2);
   EXPECT_FALSE(rig.rings.way_back(false, true, 0.009)) << "once";
   EXPECT_GE(rig.wait(), 32U) << "instead of " << wait;

@@ -22,13 +22,12 @@ const Kept::Point* Tries::way_back() const {
   return is_broken_ ? kept_.proven(last_pkts_) : nullptr;
 }
 
-void Tries::observe(const std::vector<double>& triggers_pkts, const Outcome& seen) {
-  const std::vector<uint32_t> pkts(triggers_pkts.begin(), triggers_pkts.end());
-  if (last_ns_ > 0 && pkts == last_pkts_) {
+void Tries::observe(const Triggers& triggers_pkts, const Outcome& seen) {
+  if (last_ns_ > 0 && triggers_pkts == last_pkts_) {
     noise_ += kNoiseStep * (std::abs(seen.pkt_ns / last_ns_ - 1) - noise_);
   }
   last_ns_ = seen.pkt_ns;
-  last_pkts_ = pkts;
+  last_pkts_ = triggers_pkts;
   is_broken_ = !seen.is_kept();
   const bool was_trying = std::exchange(is_trying_, false);
   const bool breaks_a_plan = seen.slos == Outcome::Slos::kBroken;
@@ -42,7 +41,7 @@ void Tries::observe(const std::vector<double>& triggers_pkts, const Outcome& see
     if (seen.pkt_ns < kFaster * rest_ns_) left_ = 0;
   }
   is_back_ = is_back_ && !is_broken_ && left_ > 0;
-  if (!is_in_vain_) kept_.observe(pkts, seen);
+  if (!is_in_vain_) kept_.observe(triggers_pkts, seen);
 }
 
 // Only tries that break an SLO have to become rare.

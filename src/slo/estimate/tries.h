@@ -16,7 +16,7 @@ namespace batchplane::slo {
 
 class Tries {
  public:
-  void observe(const std::vector<double>& triggers_pkts, const Outcome& seen);
+  void observe(const Triggers& triggers_pkts, const Outcome& seen);
   // The period says nothing about its triggers, good or bad.
   void skip();
   // To be called when SLOs have changed.
@@ -56,7 +56,7 @@ class Tries {
   Kept kept_;
   double noise_ = 0;
   double last_ns_ = 0;                // time per packet in the last period; 0: not known
-  std::vector<uint32_t> last_pkts_;   // and its triggers
+  Triggers last_pkts_;                // and its triggers
   double rest_ns_ = 0;                // time per packet once SLOs are kept again after a failed try
   uint32_t patience_ = kMinPatience;  // periods between tries, after a failed one
   uint32_t left_ = 0;

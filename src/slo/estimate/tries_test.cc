@@ -61,14 +61,14 @@ TEST(Tries, ThatGainNothingComeBackAndDoNotBecomeRare) {
     tries.observe(kMany, {kKept, 103});
     EXPECT_TRUE(tries.is_in_vain());
     ASSERT_NE(tries.way_back(), nullptr);
-    EXPECT_EQ(tries.way_back()->triggers_pkts, std::vector<uint32_t>{4});
+    EXPECT_EQ(tries.way_back()->triggers_pkts, Triggers{4});
     EXPECT_EQ(wait(tries), 16U);
   }
 }
 
-void expect_way_back(const Tries& tries, uint32_t trigger_pkts) {
+void expect_way_back(const Tries& tries, double trigger_pkts) {
   ASSERT_NE(tries.way_back(), nullptr);
-  EXPECT_EQ(tries.way_back()->triggers_pkts, std::vector<uint32_t>{trigger_pkts});
+  EXPECT_EQ(tries.way_back()->triggers_pkts, Triggers{trigger_pkts});
 }
 
 TEST(Tries, ComeBackFromABrokenSloToWhatKeptItForLong) {

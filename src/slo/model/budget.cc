@@ -62,7 +62,7 @@ namespace {
 
 // Whether a module without a buffer runs exactly when the module before it releases a batch, and
 // not independently.
-bool rides_along(const Program& program, const std::vector<double>& triggers_pkts, size_t v) {
+bool rides_along(const Program& program, const Triggers& triggers_pkts, size_t v) {
   const uint32_t before = program.modules[v].before;
   return before != kNoModule && !is_holding(program.modules[v], triggers_pkts[v]) &&
          is_holding(program.modules[before], triggers_pkts[before]) &&
@@ -71,8 +71,7 @@ bool rides_along(const Program& program, const std::vector<double>& triggers_pkt
 
 // Sets each module's service time per batch and its share of each packet's time. True when any
 // module has another one before it.
-bool evaluate_modules(const Program& program, const std::vector<double>& triggers_pkts,
-                      Evaluation& out) {
+bool evaluate_modules(const Program& program, const Triggers& triggers_pkts, Evaluation& out) {
   bool any_before = false;
   for (size_t v = 0; v < program.modules.size(); ++v) {
     const ProgramModule& module = program.modules[v];
@@ -96,8 +95,8 @@ double variance_of_work(const Program& program, const Evaluation& at, size_t v, 
                           at.with_next_ns[v], runs);
 }
 
-void evaluate_spread(const Program& program, const std::vector<double>& triggers_pkts,
-                     bool any_before, Evaluation& out) {
+void evaluate_spread(const Program& program, const Triggers& triggers_pkts, bool any_before,
+                     Evaluation& out) {
   for (size_t v = 0; any_before && v < program.modules.size(); ++v) {
     const ProgramModule& module = program.modules[v];
     if (!rides_along(program, triggers_pkts, v)) continue;
@@ -115,7 +114,7 @@ void evaluate_spread(const Program& program, const std::vector<double>& triggers
 
 // Full runs without buffers hardly differ, as measured. Where buffers may hold as much as arrives, as while
 // the solver looks for triggers, their runs vary like those of larger triggers.
-bool is_bare(const Program& program, const std::vector<double>& triggers_pkts, size_t t) {
+bool is_bare(const Program& program, const Triggers& triggers_pkts, size_t t) {
   if (!program.tasks[t].is_saturated) return false;
   for (size_t v = 0; v < program.modules.size(); ++v) {
     if (program.modules[v].task == t && triggers_pkts[v] > 0) return false;
@@ -127,8 +126,7 @@ double spread_scale(const Program& program, const Evaluation& at, size_t t) {
   return at.is_bare[t] != 0 ? program.tasks[t].bare_scale : program.tasks[t].spread_scale;
 }
 
-void evaluate_tasks(const Program& program, const std::vector<double>& triggers_pkts,
-                    Evaluation& out) {
+void evaluate_tasks(const Program& program, const Triggers& triggers_pkts, Evaluation& out) {
   for (size_t t = 0; t < program.tasks.size(); ++t) {
     const ProgramTask& task = program.tasks[t];
     out.task_pkt_ns[t] = task.other_run_ns / task.run_pkts;
@@ -197,7 +195,7 @@ double run_spread_ns(const Program& program, const Evaluation& at, uint32_t task
   return spread_scale(program, at, task) * std::sqrt(program.tasks[task].run_pkts * variance);
 }
 
-void evaluate(const Program& program, const std::vector<double>& triggers_pkts, Evaluation& out) {
+void evaluate(const Program& program, const Triggers& triggers_pkts, Evaluation& out) {
   out.task_pkt_ns.resize(program.tasks.size());
   out.task_spread_ns.resize(program.tasks.size());
   out.turnaround_ns.resize(program.tasks.size());

@@ -102,6 +102,10 @@ struct ProgramFlow {
   uint32_t shared_modules = 0;
 };
 
+// One for each module of a program, in packets; 0: bypassed. Only the relaxed problem has other numbers than
+// whole ones.
+using Triggers = std::vector<double>;
+
 struct Program {
   double hold_ns = 1.5;   // cost of holding, per packet
   double release_ns = 0;  // and per batch that was held
@@ -248,7 +252,7 @@ void mark_worth(ProgramModule& module);
 }
 
 // Allocates only if `out` was never used for a program this large.
-void evaluate(const Program& program, const std::vector<double>& triggers_pkts, Evaluation& out);
+void evaluate(const Program& program, const Triggers& triggers_pkts, Evaluation& out);
 // Standard deviation of the work of one run of a task, `at` these triggers.
 [[nodiscard]] double run_spread_ns(const Program& program, const Evaluation& at, uint32_t task);
 // Turnaround of the tasks on a flow's path, as far as its packets wait for it.

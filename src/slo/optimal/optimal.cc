@@ -59,7 +59,7 @@ Decision Optimal::step(const Snapshot& snapshot) {
   is_try_ = false;
   if (looks_without()) {
     rings_.set_credit(rings_.in_force());
-    take(std::vector<uint32_t>(chosen_.size(), 0));
+    take(Triggers(chosen_.size(), 0));
   } else {
     keep_what_fits();
     bypass_where_idle();
@@ -113,15 +113,14 @@ bool Optimal::keep_slos(const Evaluation& in_force) const {
 
 // Evaluates triggers together with the arrivals that they cause: buffers upstream change the
 // batches that arrive behind them.
-void Optimal::evaluate_at(const std::vector<double>& triggers_pkts, Evaluation& out) {
-  const std::vector<uint32_t> triggers(triggers_pkts.begin(), triggers_pkts.end());
-  view_.predict_arrivals(triggers);
+void Optimal::evaluate_at(const Triggers& triggers_pkts, Evaluation& out) {
+  view_.predict_arrivals(triggers_pkts);
   evaluate(view_.program(), triggers_pkts, out);
 }
 
 // Starts from the triggers in force. Where one is above what a buffer may hold, or a flow misses its SLO,
 // the modules concerned get the new triggers, together with those that are alike.
-void Optimal::mix(std::vector<double>& triggers_pkts) const {
+void Optimal::mix(Triggers& triggers_pkts) const {
   const Program& program = view_.program();
   for (uint32_t h = 0; h < triggers_pkts.size(); ++h) {
     if (triggers_pkts[h] > program.modules[h].max_pkts) triggers_pkts[h] = chosen_[h];
@@ -139,11 +138,10 @@ void Optimal::mix(std::vector<double>& triggers_pkts) const {
 }
 
 // Takes these triggers instead of the solution.
-void Optimal::take(std::vector<uint32_t> triggers_pkts) {
+void Optimal::take(Triggers triggers_pkts) {
   chosen_ = std::move(triggers_pkts);
   view_.predict_arrivals(chosen_);
-  as_real_.assign(chosen_.begin(), chosen_.end());
-  evaluate(view_.program(), as_real_, at_);
+  evaluate(view_.program(), chosen_, at_);
 }
 
 // What there is to gain changes from period to period though triggers rest, as laws are estimates. What
@@ -176,7 +174,7 @@ void Optimal::keep_what_fits() {
     tries_.come_back();
     return;
   }
-  std::vector<double> kept = view_.current();
+  Triggers kept = view_.current();
   evaluate_at(kept, trial_);
   const double now = cost_of(trial_);
   follow_gain(now / best);
@@ -186,9 +184,9 @@ void Optimal::keep_what_fits() {
     const bool is_mixed = kept != view_.current();
     if (is_mixed) evaluate_at(kept, trial_);
     const bool gains = cost_of(trial_) - best > std::max(kKeepWithin, gain_noise_) * best;
-    if (gains || (is_mixed && !keep_budgets(trial_))) kept.assign(chosen_.begin(), chosen_.end());
+    if (gains || (is_mixed && !keep_budgets(trial_))) kept = chosen_;
   }
-  take({kept.begin(), kept.end()});
+  take(std::move(kept));
   is_try_ = stays && cost_of(at_) < now && !tries_.has_failed();
 }
 
@@ -209,7 +207,7 @@ void Optimal::bypass_where_idle() {
   for (uint32_t h = 0; h < chosen_.size(); ++h) {
     if (view_.current()[h] > 0) holds[program.modules[h].task] = true;
   }
-  evaluate_at(std::vector<double>(chosen_.size(), 0), trial_);
+  evaluate_at(Triggers(chosen_.size(), 0), trial_);
   for (uint32_t h = 0; h < chosen_.size(); ++h) {
     const uint32_t t = program.modules[h].task;
     if (load_.is_saturated() && (holds[t] || !load_.is_held_up(t))) continue;
@@ -238,7 +236,7 @@ void Optimal::change_stage(const Snapshot& snapshot, uint32_t h, Decision& decis
       std::max(has_limit ? static_cast<double>(limits_ns_[h]) : stages.own_limit_ns(s),
                stages.least_limit_ns(s));
   limits_ns_[h] = static_cast<uint64_t>(limit_ns);
-  const uint32_t batch_pkts = stages.batch_pkts(s, chosen_[h]);
+  const uint32_t batch_pkts = stages.batch_pkts(s, static_cast<uint32_t>(chosen_[h]));
   has_moved_ |= batch_pkts != now.batch_pkts;
   if (batch_pkts == now.batch_pkts && !is_worth_a_command(old_ns, limit_ns)) return;
   decision.stages.push_back({view_.module(h), batch_pkts, limits_ns_[h]});
@@ -259,7 +257,7 @@ void Optimal::change(const Snapshot& snapshot, Decision& decision) {
     const uint32_t m = view_.module(h);
     const exec::ModulePeriod& period = snapshot.modules[m];
     const uint32_t old = period.trigger_pkts;
-    const uint32_t now = chosen_[h];
+    const auto now = static_cast<uint32_t>(chosen_[h]);
     // A bypassed buffer holds nothing: its limit is set when it holds again.
     if (now == 0) limits_ns_[h] = exec::kStrandingAge;
     const double limit_ns = in_force_ns(limits_ns_[h]);

@@ -33,7 +33,7 @@ class Optimal final : public Controller {
   [[nodiscard]] Explanation explain() const override;
   [[nodiscard]] const ProgramView& view() const { return view_; }
   // Triggers of the last step, by head.
-  [[nodiscard]] const std::vector<uint32_t>& chosen() const { return chosen_; }
+  [[nodiscard]] const Triggers& chosen() const { return chosen_; }
 
  private:
   struct Flow {
@@ -49,7 +49,7 @@ class Optimal final : public Controller {
 
   struct Search {
     Solver solver;
-    std::vector<uint32_t> chosen;  // triggers found last
+    Triggers chosen;  // found last
   };
 
   // optimal.cc: a step, and what becomes of its plan.
@@ -57,15 +57,15 @@ class Optimal final : public Controller {
   void follow_gain(double gain);
   [[nodiscard]] bool should_come_back(const Kept::Point& back) const;
   void keep_what_fits();
-  void mix(std::vector<double>& triggers_pkts) const;
-  void take(std::vector<uint32_t> triggers_pkts);
+  void mix(Triggers& triggers_pkts) const;
+  void take(Triggers triggers_pkts);
   // Whether SLOs are kept: by the model (keeps_budget), by what was measured (is_any_late, stays_late,
   // is_fine_as_it_is), or by both, of the triggers in force (keeps_slo).
   [[nodiscard]] bool keeps_budget(const Evaluation& at, uint32_t flow) const;
   [[nodiscard]] bool keep_budgets(const Evaluation& at) const;
   [[nodiscard]] bool keeps_slo(const Evaluation& in_force, uint32_t flow) const;
   [[nodiscard]] bool keep_slos(const Evaluation& in_force) const;
-  void evaluate_at(const std::vector<double>& triggers_pkts, Evaluation& out);
+  void evaluate_at(const Triggers& triggers_pkts, Evaluation& out);
   [[nodiscard]] bool looks_without() const;
   void bypass_where_idle();
   void change(const Snapshot& snapshot, Decision& decision);
@@ -93,7 +93,7 @@ class Optimal final : public Controller {
   void plan(uint32_t credit_batches);
   void adopt_plan();
   void restore(JointSolution found);
-  void restore_triggers(std::vector<uint32_t> triggers_pkts);
+  void restore_triggers(Triggers triggers_pkts);
   void plan_nested(double rate_pkts_per_ns);
   [[nodiscard]] bool is_settled_by_full_outer();
   void solve_with(Search& search, double rate_pkts_per_ns);
@@ -147,11 +147,10 @@ class Optimal final : public Controller {
   Evaluation at_;        // the model at the chosen triggers
   Evaluation trial_;
   std::vector<Flow> flows_;
-  std::vector<uint32_t> chosen_;     // triggers, by head
+  Triggers chosen_;                  // by head
   std::vector<uint64_t> limits_ns_;  // age limits, by head
   // longest time in the task that age limits may allow, by flow; 0: it sets no limits
   std::vector<double> bounds_ns_;
-  std::vector<double> as_real_;  // triggers, or batches cut by age, as evaluate() takes them
   // Factor on all SLOs, the smallest with which triggers carry the load; 0: the load is carried
   // with SLOs less their margins.
   double stretch_ = 0;

@@ -27,8 +27,7 @@ struct RunTime {
 };
 
 double run_allowance_ns(const ProgramView& view, const Evaluation& at, uint32_t task,
-                        const std::vector<uint32_t>& triggers_pkts, double sigmas,
-                        const RunTime& run) {
+                        const Triggers& triggers_pkts, double sigmas, const RunTime& run) {
   const Program& program = view.program();
   const double run_ns = run.long_ns(sigmas);
   double together_ns = 0;
@@ -50,7 +49,7 @@ double run_allowance_ns(const ProgramView& view, const Evaluation& at, uint32_t 
 
 // By task.
 std::vector<RunTime> run_times(const ProgramView& view, const Evaluation& at,
-                               const std::vector<uint32_t>& triggers_pkts, bool is_saturated) {
+                               const Triggers& triggers_pkts, bool is_saturated) {
   const Program& program = view.program();
   std::vector<RunTime> runs(program.tasks.size());
   for (uint32_t t = 0; t < runs.size(); ++t) {
@@ -70,7 +69,7 @@ std::vector<RunTime> run_times(const ProgramView& view, const Evaluation& at,
 }  // namespace
 
 void reserve_for_ages(ProgramView& view, const Evaluation& at, const std::vector<double>& bound_ns,
-                      const std::vector<uint32_t>& triggers_pkts) {
+                      const Triggers& triggers_pkts) {
   Program& program = view.program();
   const std::vector<RunTime> runs = run_times(view, at, triggers_pkts, true);
   for (size_t f = 0; f < program.flows.size(); ++f) {
@@ -94,7 +93,7 @@ namespace {
 // Limits of one flow: the time needed behind each of its modules, up to the egress, is reserved.
 // Other tasks on its path are reserved whole, because a limit counts from entry into its own task.
 void limit_flow(const ProgramView& view, const Evaluation& at, const ProgramFlow& flow,
-                double bound_ns, const std::vector<uint32_t>& triggers_pkts, bool is_saturated,
+                double bound_ns, const Triggers& triggers_pkts, bool is_saturated,
                 const std::vector<RunTime>& runs, std::vector<double>& limits) {
   const Program& program = view.program();
   for (uint32_t t = flow.tasks_begin; t < flow.tasks_end; ++t) {
@@ -153,7 +152,7 @@ void limit_flow(const ProgramView& view, const Evaluation& at, const ProgramFlow
 }  // namespace
 
 void age_limits(const ProgramView& view, const Evaluation& at, const std::vector<double>& bound_ns,
-                const std::vector<uint32_t>& triggers_pkts, bool is_saturated,
+                const Triggers& triggers_pkts, bool is_saturated,
                 std::vector<uint64_t>& limits_ns) {
   const Program& program = view.program();
   const std::vector<RunTime> runs = run_times(view, at, triggers_pkts, is_saturated);

@@ -15,12 +15,11 @@ namespace batchplane::slo {
 // it, buffers would reach their age limits before their triggers, and the triggers would have no
 // effect.
 void reserve_for_ages(ProgramView& view, const Evaluation& at, const std::vector<double>& bound_ns,
-                      const std::vector<uint32_t>& triggers_pkts);
+                      const Triggers& triggers_pkts);
 
 // By head: the age limit in ns, kStrandingAge if no flow with an SLO passes. `bound_ns`, by flow:
 // the oldest that its packets may get, 0 = any. `is_saturated`: as much enters as is carried.
 void age_limits(const ProgramView& view, const Evaluation& at, const std::vector<double>& bound_ns,
-                const std::vector<uint32_t>& triggers_pkts, bool is_saturated,
-                std::vector<uint64_t>& limits_ns);
+                const Triggers& triggers_pkts, bool is_saturated, std::vector<uint64_t>& limits_ns);
 
 }  // namespace batchplane::slo

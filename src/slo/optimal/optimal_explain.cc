@@ -40,7 +40,8 @@ FlowExplanation Optimal::explain_flow(uint32_t f) const {
 
 uint32_t Optimal::commanded_pkts(uint32_t h) const {
   const bool is_stage = view_.is_stage(h) && view_.stages().is_decided(view_.stage_of(h));
-  return is_stage ? view_.stages().batch_pkts(view_.stage_of(h), chosen_[h]) : chosen_[h];
+  const auto trigger_pkts = static_cast<uint32_t>(chosen_[h]);
+  return is_stage ? view_.stages().batch_pkts(view_.stage_of(h), trigger_pkts) : trigger_pkts;
 }
 
 const char* Optimal::why(uint32_t h, bool is_bound) const {

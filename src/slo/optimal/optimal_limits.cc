@@ -36,15 +36,15 @@ void Optimal::reserve(const Evaluation& at) {
 // Load of the busiest worker with no batches where limits may cut them.
 double Optimal::cut_load() {
   const Program& program = view_.program();
-  as_real_.assign(chosen_.begin(), chosen_.end());
+  Triggers cut = chosen_;
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     if (bounds_ns_[f] == 0) continue;
     const ProgramFlow& flow = program.flows[f];
     for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
-      as_real_[program.flow_modules[i]] = 0;
+      cut[program.flow_modules[i]] = 0;
     }
   }
-  evaluate_at(as_real_, trial_);
+  evaluate_at(cut, trial_);
   view_.predict_arrivals(chosen_);
   return bottleneck_ns(joint_, trial_) * joint_.offered_pkts_per_ns;
 }
@@ -91,8 +91,7 @@ void Optimal::limit_ages() {
     // What waits longer than an SLO is late anyway, so a ring that large need not be left time for.
     task.queue_ns = load_of(t) > kQueueLoad ? rings * std::min(ring_ns, least_ns) : 0;
   }
-  as_real_.assign(chosen_.begin(), chosen_.end());
-  evaluate(program, as_real_, trial_);
+  evaluate(program, chosen_, trial_);
   const bool is_saturated = joint_.offered_pkts_per_ns <= 0;
   age_limits(view_, trial_, bounds_ns_, chosen_, is_saturated, limits_ns_);
   if (load_.window_pkts() == 0) return;

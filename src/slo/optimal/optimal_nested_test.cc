@@ -93,8 +93,7 @@ struct Judged {
 };
 
 // The model with these triggers and the arrivals that follow from them.
-Judged judge(ProgramView& view, const Snapshot& snapshot, const std::vector<uint32_t>& triggers,
-             double margin) {
+Judged judge(ProgramView& view, const Snapshot& snapshot, const Triggers& triggers, double margin) {
   view.predict_arrivals(triggers);
   Evaluation at;
   const std::vector<double> q(triggers.begin(), triggers.end());
@@ -132,12 +131,12 @@ TEST(OptimalNested, IsCloseToEveryChoiceWithArrivalsThatFollow) {
     ProgramView view(model, settings);
     view.update(snapshot);
     saturate(view, snapshot, settings);
-    const std::vector<uint32_t>& chosen = optimal.chosen();
+    const Triggers& chosen = optimal.chosen();
     ASSERT_EQ(chosen.size(), 1U + kLeaves);
     const uint32_t outer = view.head_of(2);
     const Judged mine = judge(view, snapshot, chosen, 0.03);
     double best = kNoBudgetNs;
-    std::vector<uint32_t> q(chosen.size(), 0);
+    Triggers q(chosen.size(), 0);
     for (size_t v = 0; v < q.size();) {
       const Judged other = judge(view, snapshot, q, 0);
       if (other.fits) best = std::min(best, other.load);
@@ -173,7 +172,7 @@ TEST(OptimalNested, OuterBuffersAnswerForWhatComesBehind) {
   view.update(snapshot);
   saturate(view, snapshot, settings);
   const uint32_t outer = view.head_of(2);
-  std::vector<uint32_t> triggers(1 + kLeaves, 0);
+  Triggers triggers(1 + kLeaves, 0);
   for (const uint32_t q : {0U, kBatch}) {
     triggers[outer] = q;
     const std::vector<double> real(triggers.begin(), triggers.end());
@@ -209,7 +208,7 @@ TEST(OptimalNested, NoOuterTriggerIsCheaperThanTheBound) {
     ASSERT_TRUE(cheapest);
     Evaluation bound;
     evaluate(view.program(), *cheapest, bound);
-    std::vector<uint32_t> triggers(cheapest->size(), 0);
+    Triggers triggers(cheapest->size(), 0);
     double least_ns = kNoBudgetNs;
     for (uint32_t q = 0; q <= kBatch; ++q) {
       triggers[view.head_of(2)] = q;
@@ -260,7 +259,7 @@ TEST(OptimalNested, ArrivalsFollowInOnePassWhateverTheOrderOfModules) {
   period.tasks = {{.in_pkts = 16'000, .runs = 1000, .busy_ns = 9'000'000}};
   ProgramView view(model, {});
   view.update(period);
-  std::vector<uint32_t> triggers(view.segments().size(), 0);
+  Triggers triggers(view.segments().size(), 0);
   triggers[view.head_of(split_at(1))] = kBatch;
   EXPECT_TRUE(view.predict_arrivals(triggers));
   EXPECT_FALSE(view.predict_arrivals(triggers)) << "a second pass finds more";

@@ -93,11 +93,11 @@ void Optimal::close_loop() {
 // The highest rate for the batches that arrive now, whatever is late: full batches where they pay.
 double Optimal::best_rate() {
   const Program& program = view_.program();
-  as_real_.clear();
+  Triggers full;
   for (const ProgramModule& module : program.modules) {
-    as_real_.push_back(holding_pays(program, module, module.max_pkts) ? module.max_pkts : 0);
+    full.push_back(holding_pays(program, module, module.max_pkts) ? module.max_pkts : 0);
   }
-  evaluate(program, as_real_, trial_);
+  evaluate(program, full, trial_);
   return 1 / std::max(1e-9, bottleneck_ns(joint_, trial_));
 }
 
@@ -112,8 +112,7 @@ void Optimal::solve_with(Search& search, double rate_pkts_per_ns) {
   view_.predict_arrivals(chosen_);
   for (uint32_t round = 0; round < kMaxPlans; ++round) {
     set_rate(joint_, rate, program);
-    as_real_.assign(chosen_.begin(), chosen_.end());
-    evaluate(program, as_real_, trial_);
+    evaluate(program, chosen_, trial_);
     set_budgets(rate);
     reserve(trial_);
     close_loop();
@@ -132,8 +131,7 @@ void Optimal::solve_with(Search& search, double rate_pkts_per_ns) {
     if (!is_holding(program.modules[h], chosen_[h])) chosen_[h] = 0;
   }
   found_.solution.triggers_pkts = chosen_;
-  as_real_.assign(chosen_.begin(), chosen_.end());
-  evaluate(program, as_real_, at_);
+  evaluate(program, chosen_, at_);
 }
 
 // The quantity that the best triggers minimise: the load, or at saturation the busiest worker's
@@ -162,7 +160,7 @@ void Optimal::restore(JointSolution found) {
 }
 
 // Takes these triggers at the rate of the plan, though it had others. They leave out no flow.
-void Optimal::restore_triggers(std::vector<uint32_t> triggers_pkts) {
+void Optimal::restore_triggers(Triggers triggers_pkts) {
   found_.solution.triggers_pkts = std::move(triggers_pkts);
   found_.solution.is_infeasible.assign(flows_.size(), false);
   adopt_plan();
@@ -175,7 +173,7 @@ bool Optimal::is_settled_by_full_outer() {
   const bool is_known = joint_.offered_pkts_per_ns > 0;
   if (is_known) {
     // Where some triggers do not carry the load, plans are compared at different rates.
-    evaluate_at(std::vector<double>(chosen_.size(), 0), trial_);
+    evaluate_at(Triggers(chosen_.size(), 0), trial_);
     view_.predict_arrivals(chosen_);
     if (!carries(trial_)) return false;
   }
@@ -194,7 +192,7 @@ bool Optimal::is_settled_by_full_outer() {
   JointSolution mine = found_;
   found_.rate_pkts_per_ns = 1 / std::max(1e-9, outer_ns);
   std::ranges::fill(found_.solution.prices, 0.0);  // no budget limits it
-  restore_triggers({cheapest->begin(), cheapest->end()});
+  restore_triggers(*cheapest);
   if (keep_budgets(at_)) return true;
   restore(std::move(mine));
   return false;
@@ -210,7 +208,7 @@ void Optimal::plan_nested(double rate_pkts_per_ns) {
   view_.allow_nested(false);
   solve_with(outer_, rate_pkts_per_ns);
   view_.allow_nested(true);
-  evaluate(view_.program(), as_real_, at_);
+  evaluate(view_.program(), chosen_, at_);
   const size_t misses = found_.solution.n_left_out();
   const size_t both_miss = both.solution.n_left_out();
   if (misses < both_miss || (misses == both_miss && cost_of(at_) < cost)) return;
@@ -256,7 +254,7 @@ void Optimal::carry() {
   if (is_fine_as_it_is()) {
     // At the rate that is carried, not at the lower rate of the plan.
     joint_.offered_pkts_per_ns = found_.rate_pkts_per_ns = offered;
-    return restore_triggers({view_.current().begin(), view_.current().end()});
+    return restore_triggers(view_.current());
   }
   if (joint_.offered_pkts_per_ns <= best_rate()) {
     for (const double stretch : kStretches) {
@@ -300,9 +298,7 @@ double Optimal::lateness() const {
 }
 
 // An SLO was broken, and the plan leaves everything as it is.
-bool Optimal::stays_late() const {
-  return is_any_late() && std::ranges::equal(chosen_, view_.current());
-}
+bool Optimal::stays_late() const { return is_any_late() && chosen_ == view_.current(); }
 
 bool Optimal::is_any_late() const {
   return std::ranges::any_of(flows_, [](const Flow& flow) { return flow.delay.is_late(); });
@@ -339,9 +335,7 @@ void Optimal::solve() {
   const bool is_later_still = !is_met && kWorthAnother * late >= mine_late;
   if (was_met ? is_met && is_faster : !is_later_still) {
     if (is_fine_as_it_is()) {
-      rings_.leave({mine_credit,
-                    {view_.current().begin(), view_.current().end()},
-                    load_.rate_pkts_per_ns()});
+      rings_.leave({mine_credit, view_.current(), load_.rate_pkts_per_ns()});
     }
     return;
   }

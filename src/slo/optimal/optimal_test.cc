@@ -67,7 +67,7 @@ std::vector<RingPlantLeaf> robots() {
 TEST(Optimal, GapsDoNotExcuseForFlowsWithoutSlos) {
   std::vector<RingPlantLeaf> leaves(4, {400, 30, 1, 14e3});
   leaves[3] = {400, 30, 6, 0};
-  std::vector<std::vector<uint32_t>> chosen[2];
+  std::vector<Triggers> chosen[2];
   for (const uint64_t gaps : {0U, 1U}) {
     RingPlant plant(leaves, 0, 1);
     Optimal optimal(plant.model, {});

@@ -174,16 +174,17 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f, double feed
 // Load, and the highest rate, by the model, with batches as age limits cut them.
 void Optimal::predict(Decision& decision) {
   const Program& program = view_.program();
-  as_real_.assign(chosen_.begin(), chosen_.end());
+  Triggers cut = chosen_;
   for (uint32_t h = 0; h < chosen_.size(); ++h) {
     const ProgramModule& module = program.modules[h];
     if (chosen_[h] == 0 || limits_ns_[h] == exec::kStrandingAge) continue;
     const double rate = rate_of(program, module, at_.task_pkt_ns[module.task]);
     const double time_ns =
         std::max(0.0, static_cast<double>(limits_ns_[h]) - at_.turnaround_ns[module.task] / 2);
-    as_real_[h] = std::max(module.arriving_pkts, expected_batch_pkts(chosen_[h], rate * time_ns));
+    const auto most_pkts = static_cast<uint32_t>(chosen_[h]);
+    cut[h] = std::max(module.arriving_pkts, expected_batch_pkts(most_pkts, rate * time_ns));
   }
-  evaluate(program, as_real_, trial_);
+  evaluate(program, cut, trial_);
   const double pkt_ns = bottleneck_ns(joint_, trial_);
   if (pkt_ns <= 0) return;
   // Without the backlog that is drained.

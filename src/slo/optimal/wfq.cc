@@ -36,7 +36,7 @@ class Wfq final : public Controller {
     // A pace stands for the trigger it came from: the optimum sees that trigger in force.
     for (uint32_t s = 0; s < segments_.size(); ++s) {
       if (is_scheduled_[s] && has_stepped_) {
-        seen_.modules[segments_[s].head].trigger_pkts = optimal_.chosen()[s];
+        seen_.modules[segments_[s].head].trigger_pkts = static_cast<uint32_t>(optimal_.chosen()[s]);
       }
     }
     Decision decision = optimal_.step(seen_);
@@ -62,7 +62,7 @@ class Wfq final : public Controller {
   void pace(const Snapshot& snapshot, uint32_t s, Decision& decision) const {
     const uint32_t module = segments_[s].head;
     const exec::ModulePeriod& period = snapshot.modules[module];
-    const uint32_t q = optimal_.chosen()[s];
+    const double q = optimal_.chosen()[s];
     const double rate = arrival_rate(optimal_.view().program().modules[s]);
     uint64_t pace_ns = 0;
     if (q > 0 && rate > 0) pace_ns = static_cast<uint64_t>(std::llround(q / rate));

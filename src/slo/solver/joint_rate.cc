@@ -114,9 +114,7 @@ JointSolution solve_joint(const Joint& joint, double first_rate_pkts_per_ns, Pro
   }
   set_rate(joint, best.rate_pkts_per_ns, program);
   for (const ProgramTask& task : program.tasks) best.weights.push_back(task.weight);
-  std::vector<double> triggers(best.solution.triggers_pkts.begin(),
-                               best.solution.triggers_pkts.end());
-  evaluate(program, triggers, best.solution.model);
+  evaluate(program, best.solution.triggers_pkts, best.solution.model);
   return best;
 }
 

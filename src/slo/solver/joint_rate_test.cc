@@ -120,7 +120,7 @@ TEST(JointRate, IsThatOfTheBestTriggersOfAll) {
       found = solve_joint(of.joint, rate, of.program, solver);
       rate = found.rate_pkts_per_ns;
     }
-    const std::vector<uint32_t>& triggers = found.solution.triggers_pkts;
+    const Triggers& triggers = found.solution.triggers_pkts;
     const double mine = rate_at(of, {triggers.begin(), triggers.end()}, at);
     ++n;
     if (mine <= 0) {
@@ -153,7 +153,7 @@ TEST(JointRate, BudgetGoesToTheWorkerThatSetsThePace) {
     Solver solver;
     solver.prepare(of.program);
     const JointSolution found = solve_joint(of.joint, highest_rate(of), of.program, solver);
-    const std::vector<uint32_t>& q = found.solution.triggers_pkts;
+    const Triggers& q = found.solution.triggers_pkts;
     const bool is_met = std::ranges::count(found.solution.is_infeasible, true) == 0;
     if (!is_met || std::max(q[2], q[3]) == 0 || std::min(q[2], q[3]) == 32) continue;
     ++n_bound;

@@ -366,9 +366,7 @@ void Solver::solve_round(const Program& program) {
 void Solver::finish(const Program& program) {
   evaluate_triggers(program);
   solution_.model = trial_;
-  for (size_t v = 0; v < point_.triggers.size(); ++v) {
-    solution_.triggers_pkts[v] = static_cast<uint32_t>(point_.triggers[v]);
-  }
+  solution_.triggers_pkts = point_.triggers;
 }
 
 // No triggers keep some flows within their budgets: either the buffers on their paths are bypassed,

@@ -21,7 +21,7 @@
 namespace batchplane::slo {
 
 struct Solution {
-  std::vector<uint32_t> triggers_pkts;
+  Triggers triggers_pkts;
   std::vector<double> prices;  // by flow: load saved per ns of budget
   // by flow: left out, because no triggers were found that keep its budget
   std::vector<bool> is_infeasible;

@@ -190,7 +190,7 @@ TEST(Mixing, NoRaiseThatFitsIsLeft) {
     if (std::ranges::count(solution.is_infeasible, true) > 0) continue;
     ++programs;
     Evaluation at;
-    std::vector<double> q(solution.triggers_pkts.begin(), solution.triggers_pkts.end());
+    Triggers q = solution.triggers_pkts;
     bool is_left = false;
     for (size_t v = 0; v < q.size(); ++v) {
       const double old = q[v];

@@ -78,8 +78,7 @@ Tally compare(uint64_t seed, uint32_t instances, const Kind& kind, bool sees_sta
     if (best.load == kNoBudgetNs || std::ranges::count(solution.is_infeasible, true) != 0) continue;
     ++tally.feasible;
     Evaluation at;
-    const std::vector<double> triggers(solution.triggers_pkts.begin(),
-                                       solution.triggers_pkts.end());
+    const Triggers& triggers = solution.triggers_pkts;
     evaluate(made.program, triggers, at);
     bool fits = true;
     for (size_t f = 0; f < made.program.flows.size(); ++f) {

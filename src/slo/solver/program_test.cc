@@ -303,7 +303,7 @@ TEST(Program, WithoutTrafficOrFlowsEverythingIsBypassed) {
   Solver solver;
   solver.prepare(program);
   const Solution& without_traffic = solver.solve(program);
-  EXPECT_EQ(without_traffic.triggers_pkts, (std::vector<uint32_t>{0, 0}));
+  EXPECT_EQ(without_traffic.triggers_pkts, (Triggers{0, 0}));
   EXPECT_TRUE(without_traffic.is_infeasible[0]);
   Program nothing;
   solver.prepare(nothing);
