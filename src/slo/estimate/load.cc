@@ -39,7 +39,6 @@ Load::Load(const Model& model)
     : model_(model),
       is_fed_(model.tasks.size()),
       outside_(modules_outside(model)),
-      heaviest_(model.tasks.size()),
       idle_(model.tasks.size()),
       work_(model.tasks.size()),
       is_held_up_(model.tasks.size()),
@@ -84,9 +83,8 @@ bool Load::count_inputs(const Snapshot& snapshot, const ProgramView& view, doubl
   return is_waiting;
 }
 
-// What packets cost outside all segments in a run of the task's worker, in proportion to their number. Notes
-// which module of the task costs most there.
-double Load::look_outside(const Snapshot& snapshot, uint32_t t) {
+// What packets cost outside all segments in a run of the task's worker, in proportion to their number.
+double Load::outside_ns(const Snapshot& snapshot, uint32_t t) const {
   double sum_ns = 0;
   double n_runs = 0;
   for (uint32_t other = 0; other < model_.tasks.size(); ++other) {
@@ -96,14 +94,6 @@ double Load::look_outside(const Snapshot& snapshot, uint32_t t) {
       const exec::ModulePeriod& module = snapshot.modules[m];
       sum_ns += static_cast<double>(module.pkts) * cost_line(module).cost_per_pkt_ns;
     }
-  }
-  const double in_pkts = std::max(1.0, static_cast<double>(snapshot.tasks[t].in_pkts));
-  heaviest_[t] = {};
-  for (const uint32_t m : outside_[t]) {
-    const exec::ModulePeriod& module = snapshot.modules[m];
-    const double work_ns = cost_line(module).work_ns(static_cast<double>(module.batches),
-                                                     static_cast<double>(module.pkts));
-    if (work_ns > heaviest_[t].pkt_ns * in_pkts) heaviest_[t] = {m, work_ns / in_pkts};
   }
   return sum_ns / std::max(1.0, n_runs);
 }
@@ -118,7 +108,7 @@ void Load::compare_with_full_runs(const Snapshot& snapshot, const ProgramView& v
       full_ns_[t].follow(now_ns, static_cast<double>(snapshot.tasks[t].runs));
     }
     // A run's costs are those of its worker's runs, on average (`ProgramView::update_task`).
-    const double by_pkts_ns = look_outside(snapshot, t);
+    const double by_pkts_ns = outside_ns(snapshot, t);
     const double shared_ns = std::max(0.0, task.other_run_ns - by_pkts_ns) / task.run_pkts;
     const double full_ns = full_ns_[t].is_known
                                ? full_ns_[t].value

@@ -41,13 +41,6 @@ class Load {
   [[nodiscard]] uint32_t poll_limit_pkts(uint32_t task) const { return poll_limits_pkts_[task]; }
   // By task: time that a packet would take less in full runs than in this period's runs.
   [[nodiscard]] const std::vector<double>& spared_ns() const { return spared_ns_; }
-  // By task: of its inputs and the modules before its first buffers, the one that takes most of a polled
-  // packet's time.
-  struct Heaviest {
-    uint32_t module = 0;
-    double pkt_ns = 0;
-  };
-  [[nodiscard]] const Heaviest& heaviest_outside(uint32_t task) const { return heaviest_[task]; }
   // By task: share of its own time, without gaps, that its worker worked in the last few periods.
   [[nodiscard]] double work_share(uint32_t task) const {
     return work_[task].work_ns / std::max(1.0, work_[task].own_ns);
@@ -63,14 +56,13 @@ class Load {
   static constexpr uint32_t kFullPeriods = 8;  // in a row, of an input that had room before
 
   void follow_work(const exec::TaskPeriod& task, uint32_t t);
-  double look_outside(const Snapshot& snapshot, uint32_t task);
+  [[nodiscard]] double outside_ns(const Snapshot& snapshot, uint32_t task) const;
   void compare_with_full_runs(const Snapshot& snapshot, const ProgramView& view);
   bool count_inputs(const Snapshot& snapshot, const ProgramView& view, double& offered_pkts);
 
   const Model& model_;
   std::vector<bool> is_fed_;                    // by task: gets packets from outside the pipeline
   std::vector<std::vector<uint32_t>> outside_;  // by task: inputs and modules outside all segments
-  std::vector<Heaviest> heaviest_;              // of these
   std::vector<double> idle_;                    // by task, share of its worker's time
   // Sums over periods, older ones with less weight.
   struct Work {

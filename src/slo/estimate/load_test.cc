@@ -102,8 +102,6 @@ TEST(Load, FullRunsSpareWhatRunsCostOnce) {
   const double run_pkts = rig.view.program().tasks[0].run_pkts;
   ASSERT_LT(run_pkts, 8);
   EXPECT_NEAR(rig.load.spared_ns()[0], 460 / run_pkts - 460.0 / 32, 1);
-  EXPECT_EQ(rig.load.heaviest_outside(0).module, 2U);
-  EXPECT_NEAR(rig.load.heaviest_outside(0).pkt_ns, 400 / run_pkts + 10, 1);
 }
 
 }  // namespace load_test

@@ -116,12 +116,12 @@ class Optimal final : public Controller {
   void limit_ages();
   // optimal_verdict.cc
   void judge(const Snapshot& snapshot, Decision& decision);
-  void judge_flow(const exec::FlowPeriod& period, uint32_t flow, double feedback,
-                  double busiest_ns);
+  void judge_flow(const Snapshot& snapshot, uint32_t flow, double feedback, double busiest_ns);
   void divide(const Snapshot& snapshot, uint32_t flow);
   [[nodiscard]] double feedback() const;
   [[nodiscard]] double pps_per_us(uint32_t flow, double feedback, double busiest_ns) const;
-  [[nodiscard]] std::string hint_of(uint32_t flow) const;
+  [[nodiscard]] std::string heaviest_on_way(const Snapshot& snapshot, uint32_t flow) const;
+  [[nodiscard]] std::string hint_of(const Snapshot& snapshot, uint32_t flow) const;
   void predict(Decision& decision);
   // optimal_explain.cc
   [[nodiscard]] FlowExplanation explain_flow(uint32_t flow) const;

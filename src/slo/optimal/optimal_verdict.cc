@@ -47,7 +47,25 @@ double Optimal::pps_per_us(uint32_t f, double feedback, double busiest_ns) const
   return gain / busiest_ns * 1e9 * 1e3 / flows_[f].delay.ratio();
 }
 
-std::string Optimal::hint_of(uint32_t f) const {
+// The module in a task on the flow's way that took most time in the period.
+std::string Optimal::heaviest_on_way(const Snapshot& snapshot, uint32_t f) const {
+  const Program& program = view_.program();
+  const auto begin = program.flow_tasks.begin() + program.flows[f].tasks_begin;
+  const auto end = program.flow_tasks.begin() + program.flows[f].tasks_end;
+  double most_ns = 0;
+  std::string name = "part of the task";
+  for (uint32_t m = 0; m < model_.modules.size(); ++m) {
+    const exec::ModulePeriod& module = snapshot.modules[m];
+    const double work_ns = cost_line(module).work_ns(static_cast<double>(module.batches),
+                                                     static_cast<double>(module.pkts));
+    if (work_ns <= most_ns || std::find(begin, end, model_.modules[m].task) == end) continue;
+    most_ns = work_ns;
+    name = model_.modules[m].name;
+  }
+  return name;
+}
+
+std::string Optimal::hint_of(const Snapshot& snapshot, uint32_t f) const {
   const exec::FlowVerdict& verdict = flows_[f].verdict;
   const double min_ns = view_.min_service_ns(f);
   const double all_ns = verdict.turnaround_ns + verdict.fill_ns + verdict.service_ns;
@@ -61,30 +79,8 @@ std::string Optimal::hint_of(uint32_t f) const {
            microseconds(all_ns);
   }
   if (verdict.turnaround_ns >= verdict.fill_ns + verdict.service_ns) {
-    // Find the module whose work delays the flow most.
-    const Program& program = view_.program();
-    double most = 0;
-    std::string name = "part of the task";
-    const ProgramFlow& row = program.flows[f];
-    const auto begin = program.flow_tasks.begin() + row.tasks_begin;
-    const auto end = program.flow_tasks.begin() + row.tasks_end;
-    for (uint32_t v = 0; v < program.modules.size(); ++v) {
-      if (std::find(begin, end, program.modules[v].task) == end) continue;
-      const ProgramModule& module = program.modules[v];
-      const double batch = at_.batch_pkts[v];
-      const double work = module.share / batch * module.service_ns(batch);
-      if (work <= most) continue;
-      most = work;
-      name = model_.modules[view_.module(v)].name;
-    }
-    for (auto task = begin; task != end; ++task) {
-      const Load::Heaviest& outside = load_.heaviest_outside(*task);
-      if (outside.pkt_ns <= most) continue;
-      most = outside.pkt_ns;
-      name = model_.modules[outside.module].name;
-    }
-    return "turnaround takes " + microseconds(verdict.turnaround_ns) + ": move " + name +
-           " to another core, or allow " + microseconds(all_ns);
+    return "turnaround takes " + microseconds(verdict.turnaround_ns) + ": move " +
+           heaviest_on_way(snapshot, f) + " to another core, or allow " + microseconds(all_ns);
   }
   return "service takes " + microseconds(verdict.service_ns) + " and filling " +
          microseconds(verdict.fill_ns) + ": another device, or allow " + microseconds(all_ns);
@@ -137,8 +133,8 @@ void Optimal::divide(const Snapshot& snapshot, uint32_t f) {
   }
 }
 
-void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f, double feedback,
-                         double busiest_ns) {
+void Optimal::judge_flow(const Snapshot& snapshot, uint32_t f, double feedback, double busiest_ns) {
+  const exec::FlowPeriod& period = snapshot.flows[f];
   const Program& program = view_.program();
   const ProgramFlow& row = program.flows[f];
   const FlowDelay& delay = flows_[f].delay;
@@ -167,7 +163,7 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f, double feed
   if (view_.min_service_ns(f) > delay.slo_ns()) verdict.state = exec::FlowState::kInherent;
   const bool is_hopeless =
       verdict.state == exec::FlowState::kInfeasible || verdict.state == exec::FlowState::kInherent;
-  if (is_hopeless) verdict.hint = hint_of(f);
+  if (is_hopeless) verdict.hint = hint_of(snapshot, f);
   judge_egress(period, verdict);
 }
 
@@ -199,7 +195,7 @@ void Optimal::judge(const Snapshot& snapshot, Decision& decision) {
   const double busiest_ns = bottleneck_ns(joint_, at_);
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     flows_[f].verdict = {};
-    judge_flow(snapshot.flows[f], f, of_all, busiest_ns);
+    judge_flow(snapshot, f, of_all, busiest_ns);
     divide(snapshot, f);
     decision.flows.push_back(flows_[f].verdict);
   }
