@@ -61,7 +61,7 @@ void Solver::prepare(const Program& program) {
     groups_.push_back({begin, static_cast<uint32_t>(group_flows_.size())});
   }
   for (auto* by_module : {&point_.size, &last_size_, &point_.triggers, &module_price_, &weight_,
-                          &own_price_, &backup_, &before_move_, &descended_, &tried_}) {
+                          &own_price_, &backup_, &before_move_, &tried_}) {
     by_module->assign(n, 0);
   }
   for (auto* by_flow : {&point_.price, &penalty_, &room_ns_, &first_hold_ns_, &step_}) {
@@ -351,9 +351,7 @@ void Solver::solve_round(const Program& program) {
   }
   raise_greedily(program);
   repair(program);
-  drop_dear(program);
-  trade(program);
-  if (polish(program)) std::ranges::fill(point_.is_out, uint8_t{0});
+  search(program);
   equalise_alike(program);
   finish(program);
   // The triggers that the others got may leave room for a flow that was given up.

@@ -5,8 +5,8 @@
 // relax:  with turnaround and rates fixed at the last iterate, the problem is separable and
 // convex, and its dual has one price per flow. Iterates start from the largest triggers,
 // where turnaround is least, so points that are feasible only at large triggers are found.
-// round:  round down, bypass where holding does not pay off, then raise by gain per delay; trade triggers
-// against each other, and in small programs move them one by one and in pairs.
+// round:  round down, bypass where holding does not pay off, then raise by gain per delay.
+// search: move single triggers, in small programs also pairs, while the others make room.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "slo/model/budget.h"
-#include "slo/solver/least_delays.h"
 
 namespace batchplane::slo {
 
@@ -115,10 +114,6 @@ class Solver {
   // program_integer.cc
   void round_down(const Program& program);
   bool bypass_unpaid(const Program& program);
-  [[nodiscard]] double loss_of_holding(const Program& program, uint32_t module) const;
-  [[nodiscard]] bool may_hold_twice(const Program& program) const;
-  bool bypass_outpriced(const Program& program);
-  void drop_dear(const Program& program);
   // A trigger that could grow, its new value, and the load saved per ns of budget.
   struct Raise {
     double to = 0;
@@ -137,26 +132,21 @@ class Solver {
   void repair(const Program& program);
   [[nodiscard]] bool fits(const Program& program);
 
-  // program_trade.cc
-  [[nodiscard]] double hope_ns(const Program& program, const ProgramFlow& flow) const;
-  [[nodiscard]] bool may_pay(const Program& program, uint32_t module, double to) const;
-  bool fills_up(const Program& program, double& load);
-  bool trades_one(const Program& program, double& load);
-  void trade(const Program& program);
-
-  // program_polish.cc
+  // program_search.cc
   struct Score {
     double excess_ns = 0;
     double load = 0;
   };
-  bool is_near_best(const Program& program);
-  [[nodiscard]] bool is_hopeless(const Program& program);
-  bool polish(const Program& program);
-  void descend(const Program& program, Score& best);
-  bool moves_one(const Program& program, Score& best);
-  bool moves_and_refills(const Program& program, uint32_t module, Score& best);
-  bool moves_with_partner(const Program& program, uint32_t module, Score& best);
+  [[nodiscard]] double hope_ns(const Program& program, const ProgramFlow& flow) const;
   bool improves(const Program& program, Score& best);
+  bool keeps_if_better(const Program& program, Score& best);
+  [[nodiscard]] bool may_pay(const Program& program, uint32_t module, double to) const;
+  bool refills(const Program& program, Score& best);
+  bool moves_with_partner(const Program& program, uint32_t module, Score& best);
+  bool moves(const Program& program, uint32_t module, double to, Score& best);
+  bool moves_one(const Program& program, Score& best);
+  void price_again(const Program& program);
+  void search(const Program& program);
 
   // program_alike.cc
   void equalise_alike(const Program& program);
@@ -179,7 +169,6 @@ class Solver {
     std::vector<uint8_t> is_out;   // by flow: not constrained
   };
   Point point_;
-  Point kept_;
   std::vector<double> last_size_;
   std::vector<uint8_t> is_free_;    // may hold
   std::vector<uint8_t> is_pinned_;  // bypassed regardless of prices
@@ -248,9 +237,7 @@ class Solver {
   std::vector<double> backup_;
   std::vector<FillSum> fills_;  // by flow
   std::vector<Raise> raises_;   // by module: its best raise at present
-  LeastDelays least_delays_;
   std::vector<double> before_move_;
-  std::vector<double> descended_;
   double settled_ = kSettled;
   uint32_t max_iterates_ = kMaxIterates;
   bool has_point_ = false;
@@ -264,7 +251,8 @@ class Solver {
   std::vector<double> tried_;  // triggers
   bool is_tried_ = false;
   Slopes slopes_;
-  Slopes trade_slopes_;
+  Slopes search_slopes_;
+  size_t tries_left_ = 0;
   Solution solution_;
 };
 

@@ -9,8 +9,6 @@
 namespace batchplane::slo {
 namespace {
 constexpr double kRounding = 1e-6;  // sizes this close below an integer count as it
-constexpr uint32_t kMaxDrops = 4;   // buffers of a group that are bypassed for their price
-constexpr uint32_t kNone = ~0U;
 }  // namespace
 
 void Solver::round_down(const Program& program) {
@@ -37,77 +35,6 @@ bool Solver::bypass_unpaid(const Program& program) {
     point_.size[v] = module.arriving_pkts;
   }
   return any;
-}
-
-// By how much the module's holding costs the flows through it, at their prices, more than it saves.
-// The first packet held costs a whole arriving batch's fill: a step that the prices do not see.
-double Solver::loss_of_holding(const Program& program, uint32_t v) const {
-  const ProgramModule& module = program.modules[v];
-  const double a = module.arriving_pkts;
-  const double rate = rate_of(program, module, at_.task_pkt_ns[module.task]);
-  const double delay_ns =
-      min_fill_ns(program, module, rate) + slopes_.delay_slope[v] * (point_.size[v] - a);
-  return module_price_[v] * delay_ns - weight_[v] * (1 / a - 1 / point_.size[v]);
-}
-
-// Where flows hold at several modules: of the modules of flows in one group, bypasses the one that
-// loses most. True when any was bypassed.
-bool Solver::bypass_outpriced(const Program& program) {
-  bool any = false;
-  for (const Group& group : groups_) {
-    double most = 0;
-    uint32_t worst = kNone;
-    for (uint32_t i = group.begin; i < group.end; ++i) {
-      const ProgramFlow& flow = program.flows[group_flows_[i]];
-      uint32_t held = 0;
-      for (uint32_t j = flow.modules_begin; j < flow.modules_end; ++j) {
-        held += is_free_[program.flow_modules[j]];
-      }
-      for (uint32_t j = flow.modules_begin; held > 1 && j < flow.modules_end; ++j) {
-        const uint32_t v = program.flow_modules[j];
-        const double loss = is_free_[v] != 0 ? loss_of_holding(program, v) : 0;
-        if (loss <= most) continue;
-        most = loss;
-        worst = v;
-      }
-    }
-    if (worst == kNone) continue;
-    is_free_[worst] = 0;
-    point_.size[worst] = program.modules[worst].arriving_pkts;
-    any = true;
-  }
-  return any;
-}
-
-// Whether any flow may be held at several modules.
-bool Solver::may_hold_twice(const Program& program) const {
-  return std::ranges::any_of(program.flows, [&](const ProgramFlow& flow) {
-    uint32_t held = 0;
-    for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
-      held += is_free_[program.flow_modules[i]];
-    }
-    return held > 1;
-  });
-}
-
-// Bypasses outpriced buffers as long as that helps: others share the room that they used. Prices
-// that explain the triggers, and the next solve's start, must not come from a try given up.
-void Solver::drop_dear(const Program& program) {
-  if (std::ranges::find(point_.is_out, uint8_t{1}) != point_.is_out.end()) return;
-  if (!may_hold_twice(program)) return;
-  double best = trial_.load;  // the repaired triggers'
-  kept_ = point_;
-  for (uint32_t i = 0; i < kMaxDrops && bypass_outpriced(program); ++i) {
-    relax(program);
-    if (any_short_) break;
-    round_down(program);
-    raise_greedily(program);
-    size_t worst = 0;
-    if (!lower_until_fits(program, worst) || trial_.load >= best) break;
-    best = trial_.load;
-    kept_ = point_;
-  }
-  point_ = kept_;
 }
 
 // Sets trial_ to the model at the triggers; often it is already, as few move after rounding.

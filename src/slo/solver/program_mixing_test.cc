@@ -212,16 +212,15 @@ TEST(Mixing, NoRaiseThatFitsIsLeft) {
   RecordProperty("left", static_cast<int>(left));
 }
 
-// A rejected try to bypass a dear module leaves the prices of the chosen triggers.
-TEST(DropDear, ATryThatIsGivenUpLeavesNoPricesBehind) {
+// Also where the search has changed which modules hold.
+TEST(Prices, AreThoseOfTheModulesThatHold) {
   uint32_t checked = 0;
   uint32_t wrong = 0;
   for (uint64_t seed = 0; seed < 400; ++seed) {
     Rng rng(seed);
     Program program{.hold_ns = 0, .sigmas = 0};
     program.tasks = {{.rate_pkts_per_ns = 1e-3, .run_pkts = 4, .runs_waited = 0}};
-    // Large triggers, so that whole packets do not matter; five modules, so that none move in
-    // pairs behind the prices' back.
+    // Large triggers, so that whole packets do not matter.
     for (int v = 0; v < 5; ++v) {
       program.modules.push_back(
           {log_uniform(rng, 1e3, 1e5), 20, 1, 10 * log_uniform(rng, 1, 30), 0, 100'000, 1});
