@@ -9,7 +9,9 @@ namespace batchplane::slo {
 namespace {
 constexpr double kKeepWithin = 0.003;  // of the best load: within it the triggers in force stay
 constexpr double kGainStep = 0.1;      // step of the noise of gains towards the last change
+constexpr double kWorthAgain = 0.03;   // of a load: beyond, a failed move is mended, not taken back
 constexpr double kLeftOut = 1.1;       // times the plan's delay, of a flow whose SLO nothing keeps
+constexpr double kSlower = 0.02;       // than predicted, beyond what predictions are off
 constexpr double kIdleLoad = 0.85;     // without buffers: above this load they are worth having
 constexpr double kIdleAgain = 0.7;     // the same, where something is held: loads vary
 constexpr uint32_t kMaxLulls = 50;     // periods in a row
@@ -52,7 +54,9 @@ Decision Optimal::step(const Snapshot& snapshot) {
     return decision;
   }
   learn(snapshot);
+  observe(snapshot);
   solve();
+  is_try_ = false;
   if (looks_without()) {
     rings_.set_credit(rings_.in_force());
     take(Triggers(chosen_.size(), 0));
@@ -63,6 +67,8 @@ Decision Optimal::step(const Snapshot& snapshot) {
   limit_ages();
   judge(snapshot, decision);
   change(snapshot, decision);
+  if (is_try_ && has_moved_) tries_.begin();
+  expected_ns_ = bottleneck_ns(joint_, at_);
   for (Flow& flow : flows_) flow.delay.decided();
   has_decided_ = true;
   return decision;
@@ -94,6 +100,13 @@ bool Optimal::keeps_slo(const Evaluation& in_force, uint32_t f) const {
 bool Optimal::keep_budgets(const Evaluation& at) const {
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     if (!keeps_budget(at, f)) return false;
+  }
+  return true;
+}
+
+bool Optimal::keep_slos(const Evaluation& in_force) const {
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
+    if (!keeps_slo(in_force, f)) return false;
   }
   return true;
 }
@@ -139,20 +152,42 @@ void Optimal::follow_gain(double gain) {
   gain_noise_ += kGainStep * (std::abs(gain - last) - gain_noise_);
 }
 
-// Triggers move where they gain, where an SLO is missed, or where they do not carry the load.
+// Whether triggers should come back instead of the solution. If everything has become slower in this period,
+// the triggers are not to blame.
+bool Optimal::should_come_back(const Kept::Point& back) const {
+  const bool is_cheap = back.pkt_ns < (1 + kWorthAgain) * bottleneck_ns(joint_, at_);
+  if (tries_.is_in_vain()) return is_cheap;
+  const double now_ns = bottleneck_ns(joint_, in_force_);
+  const bool is_slower = now_ns > (1 + kSlower + tries_.noise()) * expected_ns_;
+  return joint_.offered_pkts_per_ns <= 0 && !is_slower && (is_cheap || tries_.must_go_back());
+}
+
+// Triggers move where they gain, where an SLO is missed, or where they do not carry the load. Where moves
+// failed before, triggers in force that do all that stay for a while.
 void Optimal::keep_what_fits() {
   // Triggers solved for other ring credits come with those credits.
   if (rings_.is_changing()) return;
   const double best = cost_of(at_);
+  if (const Kept::Point* back = tries_.way_back(); back != nullptr && should_come_back(*back)) {
+    found_.solution.is_infeasible.assign(flows_.size(), false);  // these leave out no flow
+    take(back->triggers_pkts);
+    tries_.come_back();
+    return;
+  }
   Triggers kept = view_.current();
   evaluate_at(kept, trial_);
-  follow_gain(cost_of(trial_) / best);
-  mix(kept);
-  const bool is_mixed = kept != view_.current();
-  if (is_mixed) evaluate_at(kept, trial_);
-  const bool gains = cost_of(trial_) - best > std::max(kKeepWithin, gain_noise_) * best;
-  if (gains || (is_mixed && !keep_budgets(trial_))) kept = chosen_;
+  const double now = cost_of(trial_);
+  follow_gain(now / best);
+  const bool stays = carries(trial_) && (tries_.is_back() || keep_slos(trial_));
+  if (tries_.may_try() || !stays) {
+    mix(kept);
+    const bool is_mixed = kept != view_.current();
+    if (is_mixed) evaluate_at(kept, trial_);
+    const bool gains = cost_of(trial_) - best > std::max(kKeepWithin, gain_noise_) * best;
+    if (gains || (is_mixed && !keep_budgets(trial_))) kept = chosen_;
+  }
   take(std::move(kept));
+  is_try_ = stays && cost_of(at_) < now && !tries_.has_failed();
 }
 
 // A controller that starts while another one's triggers hold packets runs without buffers for one

@@ -16,6 +16,7 @@
 #include "slo/estimate/load.h"
 #include "slo/estimate/program_view.h"
 #include "slo/estimate/rings.h"
+#include "slo/estimate/tries.h"
 #include "slo/model/controller.h"
 #include "slo/solver/joint_rate.h"
 #include "slo/solver/program.h"
@@ -54,6 +55,7 @@ class Optimal final : public Controller {
   // optimal.cc: a step, and what becomes of its plan.
   [[nodiscard]] bool is_lull(const Snapshot& snapshot);
   void follow_gain(double gain);
+  [[nodiscard]] bool should_come_back(const Kept::Point& back) const;
   void keep_what_fits();
   void mix(Triggers& triggers_pkts) const;
   void take(Triggers triggers_pkts);
@@ -62,6 +64,7 @@ class Optimal final : public Controller {
   [[nodiscard]] bool keeps_budget(const Evaluation& at, uint32_t flow) const;
   [[nodiscard]] bool keep_budgets(const Evaluation& at) const;
   [[nodiscard]] bool keeps_slo(const Evaluation& in_force, uint32_t flow) const;
+  [[nodiscard]] bool keep_slos(const Evaluation& in_force) const;
   void evaluate_at(const Triggers& triggers_pkts, Evaluation& out);
   [[nodiscard]] bool looks_without() const;
   void bypass_where_idle();
@@ -77,6 +80,7 @@ class Optimal final : public Controller {
   [[nodiscard]] bool is_without_modules(uint32_t flow) const;
   [[nodiscard]] bool is_held_up(const Snapshot& snapshot, uint32_t flow) const;
   [[nodiscard]] bool is_any_excused() const;
+  void observe(const Snapshot& snapshot);
   // optimal_plan.cc: triggers and ring credits.
   void solve();
   [[nodiscard]] bool is_any_late() const;
@@ -135,6 +139,7 @@ class Optimal final : public Controller {
   Search all_;
   Search outer_;  // for buffers that have no others before them
   Margin margin_;
+  Tries tries_;
   Joint joint_;
   // Of the plan: its prices, and the flows left out. chosen_ may be other triggers, of keep_what_fits().
   JointSolution found_;
@@ -150,7 +155,9 @@ class Optimal final : public Controller {
   // with SLOs less their margins.
   double stretch_ = 0;
   bool has_decided_ = false;
+  bool is_try_ = false;     // the chosen triggers are a try, for a gain
   uint32_t lulls_ = 0;      // in a row
+  double expected_ns_ = 0;  // a packet was to take under the last decision
   double last_gain_ = 0;    // cost of the triggers in force over that of the best
   double gain_noise_ = 0;   // its mean change from period to period at rest
   bool has_moved_ = false;  // the last decision moved triggers

@@ -152,4 +152,29 @@ bool Optimal::is_any_excused() const {
       flows_, [](const Flow& flow) { return flow.is_excused && flow.delay.slo_ns() > 0; });
 }
 
+// Judges the triggers in force, as far as the period tells anything about them.
+void Optimal::observe(const Snapshot& snapshot) {
+  bool is_other = false;
+  bool is_broken = false;  // an SLO, also one that is new
+  Outcome seen{.is_chance = true};
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
+    const Flow& flow = flows_[f];
+    is_other |= flow.delay.has_other_slo();
+    is_broken |= exec::is_slo_broken(snapshot.flows[f], settings_.percentile);
+    if (!flow.delay.is_late()) continue;
+    seen.is_chance &= !exceeds_chance(snapshot.flows[f], settings_.percentile);
+    const auto broken = flow.is_left_out ? Outcome::Slos::kLeftOut : Outcome::Slos::kBroken;
+    seen.slos = std::max(seen.slos, broken);
+  }
+  if (is_other) tries_.forget();
+  if (is_any_excused()) {
+    tries_.skip();
+  } else {
+    seen.pkt_ns = bottleneck_ns(joint_, in_force_);
+    tries_.observe(view_.current(), seen);
+  }
+  // What triggers keep is true for one load and one ring credit.
+  if (!load_.is_saturated() || rings_.is_fresh() || (is_other && is_broken)) tries_.prove_nothing();
+}
+
 }  // namespace batchplane::slo
