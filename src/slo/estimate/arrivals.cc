@@ -19,22 +19,6 @@ double Arrivals::Part::of(double batch, double branch_share) {
   return part_pkts;
 }
 
-void Arrivals::Parts::add(double of, double batch_pkts, double share, Part& part) {
-  weight += of;
-  by_chance += of * part.of(batch_pkts, share);
-  in_turn += of * std::max(1.0, batch_pkts * share);
-}
-
-double Arrivals::Parts::like(const Parts& others, double measured_pkts) const {
-  const double chance = others.by_chance / others.weight;
-  const double turn = others.in_turn / others.weight;
-  if (measured_pkts >= chance || chance - turn <= 0.01 * chance) {
-    return measured_pkts * by_chance / others.by_chance;
-  }
-  const double order = std::clamp((chance - measured_pkts) / (chance - turn), 0.0, 1.0);
-  return (order * in_turn + (1 - order) * by_chance) / weight;
-}
-
 Arrivals::Arrivals(uint32_t n_segments, const std::vector<Edge>& edges, uint32_t poll_pkts,
                    Program& program)
     : n_segments_(n_segments), poll_pkts_(poll_pkts), modules_(program.modules.size()) {
@@ -67,13 +51,13 @@ void Arrivals::measure(const Program& program, const std::vector<double>& execut
   for (size_t v = 0; v < modules_.size(); ++v) {
     Arriving& at = modules_[v];
     at.measured = program.modules[v];
-    at.now = {};
+    at.now_pkts = 0;
     for (Before& from : at.before) {
       const double share = program.modules[from.module].share;
       from.part = share > 0 ? std::min(1.0, at.measured.share / share) : 0;
       if (from.part <= 0) continue;
       from.executed_pkts = std::max(1.0, polled_pkts(from.module, executed_pkts[from.module]));
-      at.now.add(share * from.part, from.executed_pkts, from.part, from.executed);
+      at.now_pkts += share * from.part * from.executed.of(from.executed_pkts, from.part);
     }
   }
 }
@@ -140,14 +124,9 @@ void Arrivals::fold_into(uint32_t v, Before& from, double weight, double trigger
   const double alone = before.arriving_pkts;
   const double collected = trigger_pkts > 0 ? trigger_pkts : before.max_pkts;
   if (collected <= alone) return;
-  Parts now;
-  Parts without;
-  Parts with;
-  now.add(1, from.executed_pkts, part, from.executed);
-  without.add(1, alone, part, from.alone);
-  with.add(1, collected, part, from.collected);
-  const double least = std::max(1.0, without.like(now, measured.arriving_pkts));
-  const double most = std::max(least, with.like(now, measured.arriving_pkts));
+  const double scale = measured.arriving_pkts / from.executed.of(from.executed_pkts, part);
+  const double least = std::max(1.0, scale * from.alone.of(alone, part));
+  const double most = std::max(least, scale * from.collected.of(collected, part));
   const double saved_ns = measured.cost_per_batch_ns * weight * (1 / least - 1 / most);
   // The saving per packet here, as a cost per batch of the collector.
   const double folded_ns = saved_ns * module.share / before.share / (1 / alone - 1 / collected);
@@ -157,25 +136,24 @@ void Arrivals::fold_into(uint32_t v, Before& from, double weight, double trigger
       weight * measured.cost_per_batch_ns / least - folded_ns / alone * before.share / module.share;
 }
 
-// Parts are known for random order and for round robin; the batches that arrive show where between
-// the two the traffic is.
+// Arriving batches grow like those of flows in random order.
 bool Arrivals::predict(const Triggers& triggers_pkts, Program& program) {
   bool any = false;
   for (const uint32_t v : upstream_first_) {
     Arriving& at = modules_[v];
     ProgramModule& module = program.modules[v];
-    if (module.share <= 0 || at.now.by_chance <= 0) continue;
-    Parts then;
+    if (module.share <= 0 || at.now_pkts <= 0) continue;
+    double then_pkts = 0;
     for (Before& from : at.before) {
       if (from.part <= 0) continue;
       const ProgramModule& before = program.modules[from.module];
       const bool is_held = triggers_pkts[from.module] > 0;
       const double batch = is_held ? triggers_pkts[from.module] : before.arriving_pkts;
-      then.add(before.share * from.part, polled_pkts(from.module, batch), from.part,
-               is_held ? from.collected : from.alone);
+      Part& part = is_held ? from.collected : from.alone;
+      then_pkts += before.share * from.part * part.of(polled_pkts(from.module, batch), from.part);
     }
     const double predicted =
-        std::clamp(then.like(at.now, at.measured.arriving_pkts), 1.0, poll_pkts_);
+        std::clamp(at.measured.arriving_pkts * then_pkts / at.now_pkts, 1.0, poll_pkts_);
     any |= std::abs(predicted - module.arriving_pkts) > kMoved * module.arriving_pkts;
     module.arriving_pkts = predicted;
     mark_worth(module);

@@ -49,19 +49,9 @@ class Arrivals {
     Part alone;
     Part collected;
   };
-  // Mean parts of batches that take a branch: flows in random order, or round robin.
-  struct Parts {
-    double by_chance = 0;
-    double in_turn = 0;
-    double weight = 0;
-
-    void add(double of, double batch_pkts, double share, Part& part);
-    // These parts, in traffic in which the parts `others` were measured to be measured_pkts.
-    [[nodiscard]] double like(const Parts& others, double measured_pkts) const;
-  };
   struct Arriving {
     std::vector<Before> before;
-    Parts now;               // of the batches before it, in the period
+    double now_pkts = 0;  // of the batches before it in the period, if flows come in random order
     ProgramModule measured;  // and max_pkts while the buffer may not hold
   };
 
