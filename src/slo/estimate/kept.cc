@@ -19,12 +19,10 @@ const Kept::Point* Kept::proven(const Triggers& in_force_pkts) const {
 void Kept::observe(const Triggers& triggers_pkts, const Outcome& seen) {
   const bool is_proven = triggers_pkts == proven_.triggers_pkts;
   if (!seen.is_kept()) {
-    if (!seen.is_chance) ++broken_more_;
     if (triggers_pkts == last_.triggers_pkts) last_ = {};
     if (is_proven && (proven_.periods /= 2) < kProven) proven_ = {};
     return;
   }
-  if (broken_more_ > 0) --broken_more_;
   const bool is_same = triggers_pkts == last_.triggers_pkts;
   last_ = {triggers_pkts, seen.pkt_ns, is_same ? last_.periods + 1 : 1};
   if (is_proven) {

@@ -14,8 +14,7 @@ struct Outcome {
   enum class Slos { kKept, kLeftOut, kBroken };
 
   Slos slos = Slos::kKept;
-  double pkt_ns = 0;       // time per packet
-  bool is_chance = false;  // no flow was late by more packets than chance makes late
+  double pkt_ns = 0;  // time per packet
 
   [[nodiscard]] bool is_kept() const { return slos == Slos::kKept; }
 };
@@ -39,18 +38,13 @@ class Kept {
   [[nodiscard]] const Point& last() const { return last_; }
   // Those that kept them for several periods in a row, or else the last; null: none, or the ones in force.
   [[nodiscard]] const Point* proven(const Triggers& in_force_pkts) const;
-  // More periods broke an SLO than kept all, for some time.
-  [[nodiscard]] bool is_rarely_kept() const { return broken_more_ >= kMaxBroken; }
-  void begin_again() { broken_more_ = 0; }
 
  private:
-  static constexpr uint32_t kMaxBroken = 12;   // periods more than kept ones
   static constexpr uint32_t kProven = 8;       // periods in a row
   static constexpr uint32_t kMostProven = 32;  // count: halved by a period that broke an SLO
 
   Point last_;
   Point proven_;
-  uint32_t broken_more_ = 0;  // periods that broke an SLO, less those that kept all
 };
 
 }  // namespace batchplane::slo

@@ -29,19 +29,14 @@ class Tries {
   [[nodiscard]] bool is_in_vain() const { return is_in_vain_; }
   // Triggers that should come back; null: none.
   [[nodiscard]] const Kept::Point* way_back() const;
-  // Whether way_back() goes first, whatever the next triggers promise.
-  [[nodiscard]] bool must_go_back() const { return kept_.is_rarely_kept(); }
   // To be called when way_back() goes into force: these triggers stay for a while, as long as they keep the
   // SLOs, though the model has learnt otherwise.
   void come_back() {
     is_back_ = true;
     rest_ns_ = 0;
-    kept_.begin_again();
     left_ = std::max(left_, kMinPatience);
   }
   [[nodiscard]] bool is_back() const { return is_back_; }
-  // Mean relative change of the packet time from period to period under the same triggers.
-  [[nodiscard]] double noise() const { return noise_; }
   [[nodiscard]] bool may_try() const { return left_ == 0; }
   // The next period is a try.
   void begin() { is_trying_ = true; }
@@ -54,10 +49,10 @@ class Tries {
   static constexpr double kFaster = 0.9;         // times the packet time after a failed try
 
   Kept kept_;
-  double noise_ = 0;
-  double last_ns_ = 0;                // time per packet in the last period; 0: not known
-  Triggers last_pkts_;                // and its triggers
-  double rest_ns_ = 0;                // time per packet once SLOs are kept again after a failed try
+  double noise_ = 0;    // mean relative change of the packet time from period to period at rest
+  double last_ns_ = 0;  // time per packet in the last period; 0: not known
+  Triggers last_pkts_;  // and its triggers
+  double rest_ns_ = 0;  // time per packet once SLOs are kept again after a failed try
   uint32_t patience_ = kMinPatience;  // periods between tries, after a failed one
   uint32_t left_ = 0;
   bool is_trying_ = false;

@@ -11,7 +11,6 @@ constexpr double kKeepWithin = 0.003;  // of the best load: within it the trigge
 constexpr double kGainStep = 0.1;      // step of the noise of gains towards the last change
 constexpr double kWorthAgain = 0.03;   // of a load: beyond, a failed move is mended, not taken back
 constexpr double kLeftOut = 1.1;       // times the plan's delay, of a flow whose SLO nothing keeps
-constexpr double kSlower = 0.02;       // than predicted, beyond what predictions are off
 constexpr double kIdleLoad = 0.85;     // without buffers: above this load they are worth having
 constexpr double kIdleAgain = 0.7;     // the same, where something is held: loads vary
 constexpr uint32_t kMaxLulls = 50;     // periods in a row
@@ -68,7 +67,6 @@ Decision Optimal::step(const Snapshot& snapshot) {
   judge(snapshot, decision);
   change(snapshot, decision);
   if (is_try_ && has_moved_) tries_.begin();
-  expected_ns_ = bottleneck_ns(joint_, at_);
   for (Flow& flow : flows_) flow.delay.decided();
   has_decided_ = true;
   return decision;
@@ -152,14 +150,10 @@ void Optimal::follow_gain(double gain) {
   gain_noise_ += kGainStep * (std::abs(gain - last) - gain_noise_);
 }
 
-// Whether triggers should come back instead of the solution. If everything has become slower in this period,
-// the triggers are not to blame.
+// Whether triggers should come back instead of the solution.
 bool Optimal::should_come_back(const Kept::Point& back) const {
   const bool is_cheap = back.pkt_ns < (1 + kWorthAgain) * bottleneck_ns(joint_, at_);
-  if (tries_.is_in_vain()) return is_cheap;
-  const double now_ns = bottleneck_ns(joint_, in_force_);
-  const bool is_slower = now_ns > (1 + kSlower + tries_.noise()) * expected_ns_;
-  return joint_.offered_pkts_per_ns <= 0 && !is_slower && (is_cheap || tries_.must_go_back());
+  return is_cheap && (tries_.is_in_vain() || joint_.offered_pkts_per_ns <= 0);
 }
 
 // Triggers move where they gain, where an SLO is missed, or where they do not carry the load. Where moves

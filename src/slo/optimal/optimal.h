@@ -157,7 +157,6 @@ class Optimal final : public Controller {
   bool has_decided_ = false;
   bool is_try_ = false;     // the chosen triggers are a try, for a gain
   uint32_t lulls_ = 0;      // in a row
-  double expected_ns_ = 0;  // a packet was to take under the last decision
   double last_gain_ = 0;    // cost of the triggers in force over that of the best
   double gain_noise_ = 0;   // its mean change from period to period at rest
   bool has_moved_ = false;  // the last decision moved triggers

@@ -156,13 +156,12 @@ bool Optimal::is_any_excused() const {
 void Optimal::observe(const Snapshot& snapshot) {
   bool is_other = false;
   bool is_broken = false;  // an SLO, also one that is new
-  Outcome seen{.is_chance = true};
+  Outcome seen;
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     const Flow& flow = flows_[f];
     is_other |= flow.delay.has_other_slo();
     is_broken |= exec::is_slo_broken(snapshot.flows[f], settings_.percentile);
     if (!flow.delay.is_late()) continue;
-    seen.is_chance &= !exceeds_chance(snapshot.flows[f], settings_.percentile);
     const auto broken = flow.is_left_out ? Outcome::Slos::kLeftOut : Outcome::Slos::kBroken;
     seen.slos = std::max(seen.slos, broken);
   }
