@@ -57,7 +57,6 @@ class Solver {
  private:
   static constexpr double kSettled = 5e-3;  // relative change of a trigger between iterates
   static constexpr uint32_t kMaxIterates = 40;
-  static constexpr double kMinGain = 1e-7;  // of the load: what a move or a trade must save
   // Flows that share modules, directly or through other flows.
   struct Group {
     uint32_t begin = 0;  // into group_flows_

@@ -12,7 +12,9 @@ namespace {
 constexpr size_t kMaxSearched = 32;  // modules: the more there are, the less one packet is
 constexpr size_t kMaxPairs = 4;      // modules, of which two may move at once
 constexpr int kFarthest = 3;         // packets that the second one moves at most
-constexpr int kToEnd = 1 << 20;      // a step to the smallest or largest batch
+// Of the load, that a move must save: for less, plans of tasks that depend on each other would change all the time.
+constexpr double kMinGain = 1e-3;
+constexpr int kToEnd = 1 << 20;  // a step to the smallest or largest batch
 // Packets. Among many modules most moves that help are small ones.
 constexpr int kSteps[] = {1, 2, 3, 4, 6, 8, 12, 16, kToEnd};
 constexpr int kStepsOfMany[] = {1, 2, kToEnd};
