@@ -18,8 +18,8 @@ constexpr int kToEnd = 1 << 20;  // a step to the smallest or largest batch
 // Packets. Among many modules most moves that help are small ones.
 constexpr int kSteps[] = {1, 2, 3, 4, 6, 8, 12, 16, kToEnd};
 constexpr int kStepsOfMany[] = {1, 2, kToEnd};
-constexpr size_t kMaxTries =
-    1000;  // of triggers, times their number: bounds the time that a solution takes
+// Tries bound the time that a solution takes; among many modules this is their number times modules.
+constexpr size_t kMaxTries = 1000;
 }  // namespace
 
 // How much less turnaround and fills would take of a flow's budget at the relaxed point's rates.
@@ -183,7 +183,8 @@ void Solver::search(const Program& program) {
   Score best{kNoBudgetNs, kNoBudgetNs};
   improves(program, best);
   refills(program, best);
-  tries_left_ = kMaxTries / std::max<size_t>(1, point_.triggers.size());
+  const size_t n = point_.triggers.size();
+  tries_left_ = n <= kMaxPairs ? kMaxTries : kMaxTries / n;
   while (moves_one(program, best)) {
   }
   if (best.excess_ns > 0) {
