@@ -70,9 +70,9 @@ TEST(Load, SmallPollsLeaveMoreInRings) {
   rig.plant.model.inputs.push_back({.module = 2, .task = 0, .is_queue = true, .size_pkts = 256});
   for (const uint32_t poll_pkts : {32U, 8U}) {
     rig.plant.poll_pkts = poll_pkts;
-    Rings rings(rig.plant.model);
+    Rings rings(rig.plant.model, rig.load);
     (void)rig.step();
-    rings.update(rig.load, rig.view.program());
+    rings.update(rig.view.program());
     rings.set_credit(2);
     EXPECT_DOUBLE_EQ(rings.left_pkts(0), 64 - poll_pkts);
   }
@@ -87,8 +87,8 @@ TEST(Load, TheBusiestWorkersRingIsFullAtSaturation) {
     snapshot.tasks[0].idle_ns = snapshot.tasks[0].busy_ns / 10;
     ASSERT_TRUE(rig.load.update(snapshot, rig.view));
     ASSERT_EQ(rig.load.is_saturated(), is_saturated);
-    Rings rings(rig.plant.model);
-    rings.update(rig.load, rig.view.program());
+    Rings rings(rig.plant.model, rig.load);
+    rings.update(rig.view.program());
     rings.set_credit(2);
     EXPECT_DOUBLE_EQ(rings.left_pkts(0), is_saturated ? 32 : 0);
   }

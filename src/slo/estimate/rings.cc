@@ -16,11 +16,11 @@ bool is_ring(const exec::ControlInput& input) {
 }
 }  // namespace
 
-Rings::Rings(const Model& model)
+Rings::Rings(const Model& model, const Load& load)
     : model_(model),
+      load_(load),
       holds_back_(model.tasks.size()),
       is_full_(model.tasks.size()),
-      poll_limits_pkts_(model.tasks.size(), model.batch_limit_pkts),
       ring_pkts_(model.tasks.size()),
       wait_ns_(model.tasks.size()) {
   for (const exec::ControlInput& input : model.inputs) {
@@ -31,12 +31,9 @@ Rings::Rings(const Model& model)
 
 // Rings in front of an always-busy worker are never empty; if it holds its feeders back, neither
 // are the rings in front of them.
-void Rings::update(const Load& load, const Program& program) {
+void Rings::update(const Program& program) {
   if (!has_rings_) return;
-  for (uint32_t t = 0; t < is_full_.size(); ++t) {
-    is_full_[t] = load.sets_pace(t);
-    poll_limits_pkts_[t] = load.poll_limit_pkts(t);
-  }
+  for (uint32_t t = 0; t < is_full_.size(); ++t) is_full_[t] = load_.sets_pace(t);
   for (const ProgramFlow& flow : program.flows) {
     bool holds_back = false;
     for (uint32_t i = flow.tasks_end; i-- > flow.tasks_begin;) {
@@ -46,10 +43,10 @@ void Rings::update(const Load& load, const Program& program) {
     }
   }
   set_credit(std::max(in_force_, 1U));
-  if (!load.is_saturated()) before_.reset();
-  if (is_fresh_ || !load.is_saturated()) return;
+  if (!load_.is_saturated()) before_.reset();
+  if (is_fresh_ || !load_.is_saturated()) return;
   for (double& waste : waste_) waste *= kForgotten;
-  waste_[in_force_] += kWasteStep * (load.least_idle() - waste_[in_force_]);
+  waste_[in_force_] += kWasteStep * (load_.least_idle() - waste_[in_force_]);
 }
 
 namespace {
@@ -64,13 +61,13 @@ void Rings::set_credit(uint32_t batches) {
   for (const exec::ControlInput& input : model_.inputs) {
     if (!is_ring(input) || !is_full_[input.task]) continue;
     const uint32_t credit = credit_pkts(model_, input, batches);
-    ring_pkts_[input.task] += credit - std::min(credit, poll_limits_pkts_[input.task]);
+    ring_pkts_[input.task] += credit - std::min(credit, load_.poll_limit_pkts(input.task));
   }
 }
 
-void Rings::set_rate(const Load& load, double rate_pkts_per_ns) {
+void Rings::set_rate(double rate_pkts_per_ns) {
   for (uint32_t t = 0; t < wait_ns_.size(); ++t) {
-    const double rate = load.visits()[t] * rate_pkts_per_ns;
+    const double rate = load_.visits()[t] * rate_pkts_per_ns;
     wait_ns_[t] = rate > 0 ? ring_pkts_[t] / rate : 0;
   }
 }

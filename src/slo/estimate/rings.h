@@ -21,15 +21,15 @@ namespace batchplane::slo {
 class Rings {
  public:
   static constexpr uint32_t kMaxCreditBatches = 8;  // waste hardly falls beyond
-  explicit Rings(const Model& model);
+  Rings(const Model& model, const Load& load);
   [[nodiscard]] bool any() const { return has_rings_; }
 
   // Finds the rings that are full in this period, and what the credit in force costs.
-  void update(const Load& load, const Program& program);
+  void update(const Program& program);
   // Sets the credit that waits are modelled for from now on.
   void set_credit(uint32_t batches);
   // Sets the waits by task, for packets entering at this rate.
-  void set_rate(const Load& load, double rate_pkts_per_ns);
+  void set_rate(double rate_pkts_per_ns);
   // Packets waiting in front of a task, at the credit set.
   [[nodiscard]] double left_pkts(uint32_t task) const { return ring_pkts_[task]; }
   [[nodiscard]] double wait_ns(uint32_t task) const { return wait_ns_[task]; }
@@ -65,10 +65,10 @@ class Rings {
   static constexpr uint32_t kUsual = 2;  // one batch is put in while another is taken out
 
   const Model& model_;
+  const Load& load_;
   bool has_rings_ = false;
   std::vector<bool> holds_back_;  // by task: its feeders stop while its ring is full
   std::vector<bool> is_full_;     // by task: the ring before it is never empty
-  std::vector<uint32_t> poll_limits_pkts_;
   std::vector<double> ring_pkts_;
   std::vector<double> wait_ns_;
   std::array<double, kMaxCreditBatches + 1> waste_ = {};

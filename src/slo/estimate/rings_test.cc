@@ -42,13 +42,13 @@ struct Rig {
   Settings settings;
   ProgramView view{plant.model, settings};
   Load load{plant.model};
-  Rings rings{plant.model};
+  Rings rings{plant.model, load};
 };
 
 // Workers that wait for each other do so no less with a smaller credit; a larger one may do.
 TEST(Rings, ASmallerCreditWastesNoLess) {
   Rig rig(0.1);
-  rig.rings.update(rig.load, rig.view.program());
+  rig.rings.update(rig.view.program());
   EXPECT_GT(rig.rings.waste(2), 0);
   EXPECT_EQ(rig.rings.waste(1), rig.rings.waste(2));
   EXPECT_EQ(rig.rings.waste(4), 0);

@@ -28,7 +28,7 @@ Optimal::Optimal(const Model& model, const Settings& settings)
       view_(model, settings_),
       alike_(view_.program()),
       load_(model),
-      rings_(model),
+      rings_(model, load_),
       margin_(settings_),
       flows_(model.flows.size()),
       chosen_(view_.program().modules.size(), 0),

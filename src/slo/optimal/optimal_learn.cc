@@ -88,7 +88,7 @@ void Optimal::learn(const Snapshot& snapshot) {
   joint_.spared_ns = load_.spared_ns();
   joint_.offered_pkts_per_ns = load_.is_saturated() ? 0 : load_.offered_pkts_per_ns();
   wait_for_runs(false);
-  rings_.update(load_, program);
+  rings_.update(program);
   wait_in_rings(load_.rate_pkts_per_ns());
   set_rate(joint_, load_.rate_pkts_per_ns(), program);
   evaluate(program, view_.current(), in_force_);

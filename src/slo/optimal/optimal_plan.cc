@@ -26,7 +26,7 @@ constexpr double kStretches[] = {1, 1.05, 1.1, 1.2, 1.35, 1.5, 2, 3, 5, 10, 30};
 }  // namespace
 
 void Optimal::wait_in_rings(double rate_pkts_per_ns) {
-  rings_.set_rate(load_, rate_pkts_per_ns);
+  rings_.set_rate(rate_pkts_per_ns);
   const Program& program = view_.program();
   for (size_t f = 0; f < flows_.size(); ++f) {
     flows_[f].ring_ns = 0;
