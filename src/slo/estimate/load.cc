@@ -8,11 +8,10 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kBusyIdle = 0.02;     // idle share of a worker that is always busy
-constexpr double kDrainPeriods = 4;    // in which a backlog is to be worked off
-constexpr double kHeldUp = 0.1;        // of a period
-constexpr double kNearlyFull = 0.875;  // of a ring, which is filled in bursts
-constexpr double kWorkKept = 0.9;      // of what periods before count for; 10 of them in all
+constexpr double kBusyIdle = 0.02;   // idle share of a worker that is always busy
+constexpr double kDrainPeriods = 4;  // in which a backlog is to be worked off
+constexpr double kHeldUp = 0.1;      // of a period
+constexpr double kWorkKept = 0.9;    // of what periods before count for; 10 of them in all
 
 // By task: modules that no buffer stands before, the inputs that bring packets from outside among them.
 std::vector<std::vector<uint32_t>> modules_outside(const Model& model) {
@@ -45,7 +44,6 @@ Load::Load(const Model& model)
       is_held_up_(model.tasks.size()),
       visits_(model.tasks.size()),
       left_pkts_(model.tasks.size()),
-      had_room_(model.tasks.size()),
       spared_ns_(model.tasks.size()),
       poll_limits_pkts_(model.tasks.size(), model.batch_limit_pkts),
       full_ns_(model.tasks.size()) {
@@ -64,7 +62,6 @@ bool Load::count_inputs(const Snapshot& snapshot, const ProgramView& view, doubl
   window_pkts_ = 0;
   waiting_pkts_ = 0;
   std::ranges::fill(left_pkts_, 0.0);
-  had_room_.assign(model_.tasks.size(), !snapshot.inputs.empty());
   for (size_t i = 0; i < std::min(model_.inputs.size(), snapshot.inputs.size()); ++i) {
     const exec::ControlInput& about = model_.inputs[i];
     // Packets of queues and schedulers came in elsewhere.
@@ -74,8 +71,6 @@ bool Load::count_inputs(const Snapshot& snapshot, const ProgramView& view, doubl
     is_waiting |= input.lost_pkts != 0 || input.backlog_pkts != 0;
     waiting_pkts_ += static_cast<double>(input.backlog_pkts);
     window_pkts_ += about.window_pkts;
-    const double room_pkts = kNearlyFull * static_cast<double>(input.ring_pkts);
-    if (static_cast<double>(input.fill_max_pkts) >= room_pkts) had_room_[about.task] = false;
     const double polled_pkts = view.program().tasks[about.task].run_pkts;
     left_pkts_[about.task] = std::max(left_pkts_[about.task], input.fill_mean_pkts - polled_pkts);
   }
@@ -164,7 +159,7 @@ bool Load::update(const Snapshot& snapshot, const ProgramView& view) {
     const double all_ns = idle_ns + static_cast<double>(task.busy_ns);
     idle_[t] = all_ns > 0 ? idle_ns / all_ns : 1;
     follow_work(task, t);
-    is_full |= is_fed_[t] && !had_room_[t] && view.is_input_full(snapshot, t);
+    is_full |= is_fed_[t] && view.is_input_full(snapshot, t);
     least_idle_ = std::min(least_idle_, idle_[t]);
   }
   is_saturated_ = window_pkts_ != 0 || is_full || (is_waiting && least_idle_ < kBusyIdle);

@@ -73,7 +73,6 @@ class Load {
   std::vector<bool> is_held_up_;
   std::vector<double> visits_;
   std::vector<double> left_pkts_;
-  std::vector<bool> had_room_;  // by task: its rings were never full in the period
   std::vector<double> spared_ns_;
   std::vector<uint32_t> poll_limits_pkts_;  // by task
   std::vector<Smoothed> full_ns_;  // by task: time per packet outside segments in full runs

@@ -94,22 +94,6 @@ TEST(Load, TheBusiestWorkersRingIsFullAtSaturation) {
   }
 }
 
-// Where arrivals keep a worker busy and its runs full, but not its ring, they are all that comes.
-TEST(Load, AnInputWhoseRingHadRoomTakesAllThatComes) {
-  Rig rig(0);
-  Snapshot snapshot = rig.step();
-  ASSERT_TRUE(rig.load.is_saturated());
-  for (uint32_t i = 0; i < 20; ++i) {
-    snapshot.inputs[0].fill_max_pkts = 3 * snapshot.inputs[0].ring_pkts / 4;
-    ASSERT_TRUE(rig.load.update(snapshot, rig.view));
-    EXPECT_FALSE(rig.load.is_saturated());
-    EXPECT_GT(rig.load.offered_pkts_per_ns(), 0);
-  }
-  snapshot.inputs[0].fill_max_pkts = snapshot.inputs[0].ring_pkts;
-  ASSERT_TRUE(rig.load.update(snapshot, rig.view));
-  EXPECT_TRUE(rig.load.is_saturated());
-}
-
 // Full runs share what a run costs once, 60 and 400 ns here. The 18 ns that each packet costs where there are
 // no buffers stay, though no full run has been seen.
 TEST(Load, FullRunsSpareWhatRunsCostOnce) {

@@ -143,6 +143,7 @@ class Solver {
   bool refills(const Program& program, Score& best);
   bool moves_with_partner(const Program& program, uint32_t module, Score& best);
   bool moves(const Program& program, uint32_t module, double to, Score& best);
+  bool steps(const Program& program, uint32_t module, int step, Score& best);
   bool moves_one(const Program& program, Score& best);
   void price_again(const Program& program);
   void search(const Program& program);

@@ -14,10 +14,9 @@ constexpr size_t kMaxPairs = 4;      // modules, of which two may move at once
 constexpr int kFarthest = 3;         // packets that the second one moves at most
 // Of the load, that a move must save: for less, plans of tasks that depend on each other would change all the time.
 constexpr double kMinGain = 1e-3;
-constexpr int kToEnd = 1 << 20;  // a step to the smallest or largest batch
 // Packets. Among many modules most moves that help are small ones.
-constexpr int kSteps[] = {1, 2, 3, 4, 6, 8, 12, 16, kToEnd};
-constexpr int kStepsOfMany[] = {1, 2, kToEnd};
+constexpr int kSteps[] = {1, 2, 3, 4, 6, 8, 12, 16};
+constexpr int kStepsOfMany[] = {1, 2};
 // Tries bound the time that a solution takes; among many modules this is their number times modules.
 constexpr size_t kMaxTries = 1000;
 }  // namespace
@@ -76,13 +75,15 @@ bool Solver::refills(const Program& program, Score& best) {
 // One trigger has moved, which did not help alone: another one moves, too.
 bool Solver::moves_with_partner(const Program& program, uint32_t v, Score& best) {
   const double moved = point_.triggers[v];
-  for (uint32_t w = 0; w < point_.triggers.size(); ++w) {
+  for (const uint32_t w : active_) {
     const ProgramModule& module = program.modules[w];
-    if (w == v || is_pinned_[w] != 0) continue;
-    const double batch = std::floor(batch_pkts(module, point_.triggers[w]));
+    if (w == v) continue;
+    const double now = point_.triggers[w];
+    const double batch = std::floor(batch_pkts(module, now));
     for (int step = 1; step <= kFarthest && tries_left_ > 0; ++step) {
       for (const double to :
            {worth_down(module, batch - step), next_up(module, batch + step - 1)}) {
+        if (to == now) continue;
         point_.triggers[v] = moved;
         point_.triggers[w] = to;
         if (keeps_if_better(program, best)) return true;
@@ -105,7 +106,7 @@ bool Solver::may_pay(const Program& program, uint32_t v, double to) const {
   if (to == 0) {
     const double fill_slope =
         search_slopes_.delay_slope[v] - module.cost_per_pkt_ns - module.away_pkt_ns;
-    freed_ns += fill_slope * std::max(0.0, module.arriving_pkts - module.sure_pkts);
+    if (module.sure_pkts > 0) freed_ns += fill_slope * (module.arriving_pkts - module.sure_pkts);
     left -= task.weight * module.share * task.rate_pkts_per_ns * program.hold_ns;
   }
   for (uint32_t i = module_flows_begin_[v]; i < module_flows_begin_[v + 1] && left > 0; ++i) {
@@ -142,30 +143,38 @@ bool Solver::moves(const Program& program, uint32_t v, double to, Score& best) {
   return helps;
 }
 
-// Makes one move that helps; false when there is none. Upwards only what holds nothing has to be moved: all else
-// fills the room that moves downwards leave.
+// A module that may move, one step down or up. Upwards only what holds nothing has to be moved: all else fills
+// the room that moves downwards leave.
+bool Solver::steps(const Program& program, uint32_t v, int step, Score& best) {
+  const ProgramModule& module = program.modules[v];
+  const double batch = std::floor(batch_pkts(module, point_.triggers[v]));
+  if (moves(program, v, worth_down(module, batch - step), best)) return true;
+  const bool may_rise =
+      point_.triggers.size() <= kMaxPairs || best.excess_ns > 0 || point_.triggers[v] == 0;
+  const double up = may_rise ? next_up(module, batch + step - 1) : 0;
+  return up > 0 && moves(program, v, up, best);
+}
+
+// Makes one move that helps; false when there is none.
 bool Solver::moves_one(const Program& program, Score& best) {
   evaluate_triggers(program);
   slopes_at(program, trial_, search_slopes_);
-  const bool is_few = point_.triggers.size() <= kMaxPairs;
-  const bool is_thorough = is_few || best.excess_ns > 0;
+  for (const uint32_t v : active_) {
+    if (moves(program, v, 0, best)) return true;
+  }
+  const bool is_thorough = point_.triggers.size() <= kMaxPairs || best.excess_ns > 0;
   for (const int step : is_thorough ? std::span<const int>(kSteps) : kStepsOfMany) {
-    for (uint32_t v = 0; v < point_.triggers.size(); ++v) {
-      const ProgramModule& module = program.modules[v];
-      if (is_pinned_[v] != 0 || next_up(module, 0) == 0) continue;
-      const double batch = std::floor(batch_pkts(module, point_.triggers[v]));
-      if (moves(program, v, worth_down(module, batch - step), best)) return true;
-      const double up = next_up(module, batch + step - 1);
-      if (up > 0 && (is_thorough || point_.triggers[v] == 0) && moves(program, v, up, best))
-        return true;
+    for (const uint32_t v : active_) {
+      if (steps(program, v, step, best)) return true;
     }
   }
   return false;
 }
 
-// Prices are those of the modules that hold.
+// Prices are those of the modules that hold, and of all flows.
 void Solver::price_again(const Program& program) {
-  bool is_same = true;
+  bool is_same = std::ranges::find(point_.is_out, uint8_t{1}) == point_.is_out.end();
+  std::ranges::fill(point_.is_out, uint8_t{0});
   for (size_t v = 0; v < point_.triggers.size(); ++v) {
     is_same &= (point_.triggers[v] > 0) == (backup_[v] > 0);
   }
@@ -175,7 +184,6 @@ void Solver::price_again(const Program& program) {
 }
 
 void Solver::search(const Program& program) {
-  if (point_.triggers.size() > kMaxSearched) return;
   evaluate(program, point_.size, at_);
   relaxed_turnaround_ns_ = at_.turnaround_ns;
   relaxed_pkt_ns_ = at_.task_pkt_ns;
@@ -183,15 +191,19 @@ void Solver::search(const Program& program) {
   Score best{kNoBudgetNs, kNoBudgetNs};
   improves(program, best);
   refills(program, best);
+  active_.clear();
+  for (uint32_t v = 0; v < point_.triggers.size(); ++v) {
+    const ProgramModule& module = program.modules[v];
+    if (is_pinned_[v] == 0 && module.share > 0 && next_up(module, 0) > 0) active_.push_back(v);
+  }
   const size_t n = point_.triggers.size();
-  tries_left_ = n <= kMaxPairs ? kMaxTries : kMaxTries / n;
-  while (moves_one(program, best)) {
+  tries_left_ = n > kMaxSearched ? 0 : n <= kMaxPairs ? kMaxTries : kMaxTries / n;
+  while (tries_left_ > 0 && moves_one(program, best)) {
   }
   if (best.excess_ns > 0) {
     point_.triggers = backup_;
     return;
   }
-  std::ranges::fill(point_.is_out, uint8_t{0});
   price_again(program);
 }
 
