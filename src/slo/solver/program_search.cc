@@ -18,7 +18,7 @@ constexpr double kMinGain = 1e-3;
 constexpr int kSteps[] = {1, 2, 3, 4, 6, 8, 12, 16};
 constexpr int kStepsOfMany[] = {1, 2};
 // Tries bound the time that a solution takes; among many modules this is their number times modules.
-constexpr size_t kMaxTries = 1000;
+constexpr size_t kMaxTries = 2000;
 }  // namespace
 
 // How much less turnaround and fills would take of a flow's budget at the relaxed point's rates.

@@ -126,8 +126,7 @@ Tally compare_wide(uint64_t seed, uint32_t instances, bool is_saturated) {
   return tally;
 }
 
-// All within 1 %. Of twenty thousand (BATCHPLANE_LONG=1) five are not, and one is called infeasible: three
-// modules would have to move at once.
+// All within 1 %. Of twenty thousand (BATCHPLANE_LONG=1) four are not: three modules would have to move at once.
 TEST(Program, IsWithinOnePercentOfEveryChoiceOfFourModules) {
   const uint32_t instances = std::getenv("BATCHPLANE_LONG") != nullptr ? 10'000 : 300;
   for (const bool is_saturated : {false, true}) {
