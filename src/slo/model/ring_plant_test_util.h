@@ -187,7 +187,6 @@ class RingPlant {
     task_.in_pkts += n;
     ++looks_;
     input_.fill_mean_pkts += static_cast<double>(ring_.size());
-    input_.fill_max_pkts = std::max<uint64_t>(input_.fill_max_pkts, ring_.size());
     std::vector<size_t> arrived(leaves_.size(), 0);
     for (size_t k = 0; k < n; ++k) {
       const uint32_t i = pick();

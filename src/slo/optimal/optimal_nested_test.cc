@@ -96,20 +96,19 @@ struct Judged {
 Judged judge(ProgramView& view, const Snapshot& snapshot, const Triggers& triggers, double margin) {
   view.predict_arrivals(triggers);
   Evaluation at;
-  const std::vector<double> q(triggers.begin(), triggers.end());
-  evaluate(view.program(), q, at);
+  evaluate(view.program(), triggers, at);
   std::vector<double> bound_ns;
   for (const exec::FlowPeriod& flow : snapshot.flows) {
     bound_ns.push_back(static_cast<double>(flow.slo_ns));
   }
   reserve_for_ages(view, at, bound_ns, triggers);
-  evaluate(view.program(), q, at);
+  evaluate(view.program(), triggers, at);
   Judged judged{.load = at.load, .fits = true};
   for (size_t f = 0; f < bound_ns.size(); ++f) {
     judged.fits &= at.delay_ns[f] <= view.program().flows[f].budget_ns * (1 + margin);
   }
-  for (size_t v = 0; v < q.size(); ++v) {
-    judged.fits &= q[v] == 0 || is_holding(view.program().modules[v], q[v]);
+  for (size_t v = 0; v < triggers.size(); ++v) {
+    judged.fits &= triggers[v] == 0 || is_holding(view.program().modules[v], triggers[v]);
   }
   return judged;
 }
@@ -175,16 +174,15 @@ TEST(OptimalNested, OuterBuffersAnswerForWhatComesBehind) {
   Triggers triggers(1 + kLeaves, 0);
   for (const uint32_t q : {0U, kBatch}) {
     triggers[outer] = q;
-    const std::vector<double> real(triggers.begin(), triggers.end());
     Evaluation whole;
     view.predict_arrivals(triggers);
-    evaluate(view.program(), real, whole);
+    evaluate(view.program(), triggers, whole);
     Evaluation folded;
     view.allow_nested(false);
     view.predict_arrivals(triggers);
     EXPECT_GT(view.program().modules[outer].cost_per_batch_ns,
               snapshot.modules[2].cost.line().cost_per_batch_ns);
-    evaluate(view.program(), real, folded);
+    evaluate(view.program(), triggers, folded);
     EXPECT_NEAR(folded.load, whole.load, 1e-3 * whole.load) << q;
     view.allow_nested(true);
     EXPECT_DOUBLE_EQ(view.program().modules[outer].cost_per_batch_ns,
@@ -214,7 +212,7 @@ TEST(OptimalNested, NoOuterTriggerIsCheaperThanTheBound) {
       triggers[view.head_of(2)] = q;
       view.predict_arrivals(triggers);
       Evaluation at;
-      evaluate(view.program(), {triggers.begin(), triggers.end()}, at);
+      evaluate(view.program(), triggers, at);
       if (q > 0 && !is_holding(view.program().modules[view.head_of(2)], q)) continue;
       least_ns = std::min(least_ns, at.task_pkt_ns[0]);
     }

@@ -53,16 +53,16 @@ std::string Optimal::heaviest_on_way(const Snapshot& snapshot, uint32_t f) const
   const auto begin = program.flow_tasks.begin() + program.flows[f].tasks_begin;
   const auto end = program.flow_tasks.begin() + program.flows[f].tasks_end;
   double most_ns = 0;
-  std::string name = "part of the task";
+  const std::string* name = nullptr;
   for (uint32_t m = 0; m < model_.modules.size(); ++m) {
     const exec::ModulePeriod& module = snapshot.modules[m];
     const double work_ns = cost_line(module).work_ns(static_cast<double>(module.batches),
                                                      static_cast<double>(module.pkts));
     if (work_ns <= most_ns || std::find(begin, end, model_.modules[m].task) == end) continue;
     most_ns = work_ns;
-    name = model_.modules[m].name;
+    name = &model_.modules[m].name;
   }
-  return name;
+  return name != nullptr ? *name : "part of the task";
 }
 
 std::string Optimal::hint_of(const Snapshot& snapshot, uint32_t f) const {

@@ -121,7 +121,7 @@ TEST(JointRate, IsThatOfTheBestTriggersOfAll) {
       rate = found.rate_pkts_per_ns;
     }
     const Triggers& triggers = found.solution.triggers_pkts;
-    const double mine = rate_at(of, {triggers.begin(), triggers.end()}, at);
+    const double mine = rate_at(of, triggers, at);
     ++n;
     if (mine <= 0) {
       ++n_late;

@@ -141,7 +141,8 @@ class Solver {
   bool keeps_if_better(const Program& program, Score& best);
   [[nodiscard]] bool may_pay(const Program& program, uint32_t module, double to) const;
   bool refills(const Program& program, Score& best);
-  bool moves_with_partner(const Program& program, uint32_t module, Score& best);
+  bool moves_with_partner(const Program& program, uint32_t module, double to, Score& best);
+  [[nodiscard]] bool is_thorough(const Score& best) const;
   bool moves(const Program& program, uint32_t module, double to, Score& best);
   bool steps(const Program& program, uint32_t module, int step, Score& best);
   bool moves_one(const Program& program, Score& best);

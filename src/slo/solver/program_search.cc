@@ -73,19 +73,18 @@ bool Solver::refills(const Program& program, Score& best) {
 }
 
 // One trigger has moved, which did not help alone: another one moves, too.
-bool Solver::moves_with_partner(const Program& program, uint32_t v, Score& best) {
-  const double moved = point_.triggers[v];
+bool Solver::moves_with_partner(const Program& program, uint32_t v, double to, Score& best) {
   for (const uint32_t w : active_) {
     const ProgramModule& module = program.modules[w];
     if (w == v) continue;
     const double now = point_.triggers[w];
     const double batch = std::floor(batch_pkts(module, now));
     for (int step = 1; step <= kFarthest && tries_left_ > 0; ++step) {
-      for (const double to :
+      for (const double other :
            {worth_down(module, batch - step), next_up(module, batch + step - 1)}) {
-        if (to == now) continue;
-        point_.triggers[v] = moved;
-        point_.triggers[w] = to;
+        if (other == now) continue;
+        point_.triggers[v] = to;
+        point_.triggers[w] = other;
         if (keeps_if_better(program, best)) return true;
       }
     }
@@ -122,35 +121,36 @@ bool Solver::may_pay(const Program& program, uint32_t v, double to) const {
   return left <= 0;
 }
 
-// Where a flow is late, a move may help it alone.
+// Among few modules all moves are worth a try, and where a flow is late, as they may help it alone.
+bool Solver::is_thorough(const Score& best) const {
+  return point_.triggers.size() <= kMaxPairs || best.excess_ns > 0;
+}
+
 bool Solver::moves(const Program& program, uint32_t v, double to, Score& best) {
   if (to == point_.triggers[v] || tries_left_ == 0) return false;
   const bool is_few = point_.triggers.size() <= kMaxPairs;
-  const bool has_late = best.excess_ns > 0;
   const bool pays = is_few || point_.triggers[v] == 0 || may_pay(program, v, to);
-  if (!pays && !has_late) return false;
-  point_.triggers[v] = to;
-  if (is_few || has_late) {
+  if (is_thorough(best)) {
+    point_.triggers[v] = to;
     if (keeps_if_better(program, best)) return true;
-    point_.triggers[v] = to;
-    if (is_few && moves_with_partner(program, v, best)) return true;
-    point_.triggers[v] = to;
+    if (is_few && moves_with_partner(program, v, to, best)) return true;
   }
+  if (!pays) return false;
+  point_.triggers[v] = to;
   is_pinned_[v] = 1;
-  const bool helps = pays && refills(program, best);
+  const bool helps = refills(program, best);
   is_pinned_[v] = 0;
-  if (!helps) point_.triggers = before_move_;
   return helps;
 }
 
-// A module that may move, one step down or up. Upwards only what holds nothing has to be moved: all else fills
+// A module that may move, one step down or up, and still holds. Upwards only what holds nothing has to be moved: all else fills
 // the room that moves downwards leave.
 bool Solver::steps(const Program& program, uint32_t v, int step, Score& best) {
   const ProgramModule& module = program.modules[v];
   const double batch = std::floor(batch_pkts(module, point_.triggers[v]));
-  if (moves(program, v, worth_down(module, batch - step), best)) return true;
-  const bool may_rise =
-      point_.triggers.size() <= kMaxPairs || best.excess_ns > 0 || point_.triggers[v] == 0;
+  const double down = worth_down(module, batch - step);
+  if (down > 0 && moves(program, v, down, best)) return true;
+  const bool may_rise = is_thorough(best) || point_.triggers[v] == 0;
   const double up = may_rise ? next_up(module, batch + step - 1) : 0;
   return up > 0 && moves(program, v, up, best);
 }
@@ -162,8 +162,7 @@ bool Solver::moves_one(const Program& program, Score& best) {
   for (const uint32_t v : active_) {
     if (moves(program, v, 0, best)) return true;
   }
-  const bool is_thorough = point_.triggers.size() <= kMaxPairs || best.excess_ns > 0;
-  for (const int step : is_thorough ? std::span<const int>(kSteps) : kStepsOfMany) {
+  for (const int step : is_thorough(best) ? std::span<const int>(kSteps) : kStepsOfMany) {
     for (const uint32_t v : active_) {
       if (steps(program, v, step, best)) return true;
     }

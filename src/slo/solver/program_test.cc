@@ -18,9 +18,8 @@ namespace program_test {
 struct Tally {
   uint32_t feasible = 0;
   uint32_t infeasible = 0;
-  uint32_t tight = 0;      // a budget keeps some trigger below the largest
-  uint32_t apart = 0;      // more than 1 % above the best
-  uint32_t misjudged = 0;  // wrongly called infeasible
+  uint32_t tight = 0;  // a budget keeps some trigger below the largest
+  uint32_t apart = 0;  // more than 1 % above the best
   double worst_ratio = 1;
 };
 
@@ -108,9 +107,8 @@ Tally compare_wide(uint64_t seed, uint32_t instances, bool is_saturated) {
     const Solution& solution = solver.solve(program);
     const Best best = brute_force(program);
     const bool is_feasible = std::ranges::count(solution.is_infeasible, true) == 0;
-    EXPECT_TRUE(!is_feasible || best.load != kNoBudgetNs) << "seed " << seed + i;
+    EXPECT_EQ(is_feasible, best.load != kNoBudgetNs) << "seed " << seed + i;
     if (!is_feasible || best.load == kNoBudgetNs) {
-      tally.misjudged += best.load != kNoBudgetNs ? 1 : 0;
       ++tally.infeasible;
       continue;
     }
@@ -119,7 +117,7 @@ Tally compare_wide(uint64_t seed, uint32_t instances, bool is_saturated) {
       EXPECT_LE(solution.model.delay_ns[f], program.flows[f].budget_ns * (1 + 1e-8)) << seed + i;
     }
     const double ratio = solution.model.load / best.load;
-    EXPECT_LE(ratio, 1.04) << "seed " << seed + i;
+    EXPECT_LE(ratio, 1.03) << "seed " << seed + i;
     tally.worst_ratio = std::max(tally.worst_ratio, ratio);
     tally.apart += ratio > 1.01 ? 1 : 0;
   }
@@ -132,7 +130,6 @@ TEST(Program, IsWithinOnePercentOfEveryChoiceOfFourModules) {
   for (const bool is_saturated : {false, true}) {
     const Tally tally = compare_wide(is_saturated ? 200'000 : 100'000, instances, is_saturated);
     EXPECT_LE(tally.apart, instances / 2000);
-    EXPECT_LE(tally.misjudged, instances / 5000);
     EXPECT_GT(tally.feasible, instances / 4);
     EXPECT_GT(tally.infeasible, instances / 20);
     RecordProperty(is_saturated ? "saturated" : "unsaturated", std::to_string(tally.worst_ratio));
