@@ -18,8 +18,8 @@ constexpr double kLateStep = 0.5;    // the same step after a period that broke 
 constexpr double kFaded = 0.1;       // part of a learned ratio that fades per period of backlog
 constexpr double kBareStep = 0.1;    // step of the ratio after a period without buffers
 constexpr double kNearSlo = 0.75;    // of the SLO: from here on a percentile is near it
-constexpr double kFewAllowed = 10;  // late packets per period: if fewer are allowed, chance decides
-constexpr double kLateTogether = 8;  // late packets in a batch
+constexpr double kManyLate =
+    10;  // packets more than are allowed: no chance, however few there were
 
 constexpr double kMovedStep = 0.3;     // step of the error after moves towards the last one
 constexpr double kFadedMoves = 0.001;  // part of it that fades per period at rest
@@ -38,10 +38,14 @@ constexpr double kLeastChange = 0.1;   // of a delay: errors of smaller changes 
 
 }  // namespace
 
+namespace {
+bool has_percentile(const exec::FlowPeriod& period, double percentile) {
+  return exec::has_percentile(period.pkts, std::min(percentile, 0.999));
+}
+
 // SLO buckets count how many packets lie below parts of the SLO: just below it they agree with the late packets,
 // which the reported percentile need not. Beyond it they are a quarter of the SLO wide.
-double percentile_ns(const exec::FlowPeriod& period, double percentile) {
-  if (!exec::has_percentile(period.pkts, std::min(percentile, 0.999))) return 0;
+double delay_ns(const exec::FlowPeriod& period, double percentile) {
   const auto told_ns = static_cast<double>(period.delay_ns);
   const auto slo_ns = static_cast<double>(period.slo_ns);
   if (percentile <= 0 || percentile >= 1 || slo_ns <= 0) return told_ns;
@@ -50,26 +54,19 @@ double percentile_ns(const exec::FlowPeriod& period, double percentile) {
   if (ratio < kNearSlo || !std::isfinite(ratio)) return told_ns;
   return ratio > 1 ? std::max(told_ns, slo_ns) : ratio * slo_ns;
 }
+}  // namespace
 
-bool exceeds_chance(const exec::FlowPeriod& period, double percentile) {
-  if (percentile <= 0 || percentile >= 1) return exec::is_slo_broken(period, percentile);
-  const double allowed = exec::allowed_late_pkts(period.pkts, percentile);
-  return static_cast<double>(period.late_pkts) >
-         allowed + std::sqrt(kLateTogether * std::max(allowed, 1.0));
-}
-
-bool is_late_beyond_chance(const exec::FlowPeriod& period, double percentile) {
-  if (!exec::is_slo_broken(period, percentile)) return false;
-  return exec::allowed_late_pkts(period.pkts, percentile) >= kFewAllowed ||
-         exceeds_chance(period, percentile);
+double percentile_ns(const exec::FlowPeriod& period, double percentile) {
+  return has_percentile(period, percentile) ? delay_ns(period, percentile) : 0;
 }
 
 void FlowDelay::begin(uint64_t slo_ns) {
   const auto now_ns = static_cast<double>(slo_ns);
+  if (now_ns != slo_ns_) sum_ = {};
   has_other_slo_ |= now_ns != slo_ns_;
   slo_ns_ = now_ns;
   is_late_ = false;
-  measured_ns_ = 0;
+  measured_ns_ = usual_ns_ = 0;
   error_.reset();
   error_of_change_.reset();
 }
@@ -78,13 +75,47 @@ void FlowDelay::forget() {
   if (ratio_ > 1) ratio_ += kFaded * (1 - ratio_);
 }
 
+void FlowDelay::add(const exec::FlowPeriod& period, double modelled_ns, bool holds,
+                    double percentile) {
+  exec::FlowPeriod& seen = sum_.seen;
+  if (seen.pkts == 0 || sum_.holds != holds) {
+    sum_ = {period, modelled_ns, holds};
+    return;
+  }
+  seen.pkts += period.pkts;
+  seen.late_pkts += period.late_pkts;
+  seen.delay_sum_ns += period.delay_sum_ns;
+  seen.delay_max_ns = std::max(seen.delay_max_ns, period.delay_max_ns);
+  for (uint32_t b = 0; b < exec::SloBuckets::kCount; ++b) {
+    seen.slo_buckets[b] += period.slo_buckets[b];
+  }
+  const auto pkts = static_cast<double>(seen.pkts);
+  sum_.modelled_ns += static_cast<double>(period.pkts) / pkts * (modelled_ns - sum_.modelled_ns);
+  const double ratio = exec::SloBuckets::ratio_above(percentile * pkts, seen.slo_buckets);
+  const auto most_ns = static_cast<double>(seen.delay_max_ns);
+  const double told_ns = percentile <= 0 ? static_cast<double>(seen.delay_sum_ns) / pkts
+                                         : std::min(ratio * slo_ns_, most_ns);
+  seen.delay_ns = static_cast<uint64_t>(told_ns);
+}
+
+bool FlowDelay::tells(double percentile) const {
+  const double allowed = exec::allowed_late_pkts(sum_.seen.pkts, percentile);
+  return has_percentile(sum_.seen, percentile) ||
+         static_cast<double>(sum_.seen.late_pkts) > allowed + kManyLate;
+}
+
 void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const How& how,
                       double percentile) {
+  if (period.pkts == 0 || modelled_ns <= 0) return;
+  add(period, modelled_ns, how.holds, percentile);
+  const bool is_told = tells(percentile);
   // Delays under triggers planned for another SLO are not late for this one.
-  is_late_ = is_late_beyond_chance(period, percentile) && !has_other_slo_;
-  measured_ns_ = percentile_ns(period, percentile);
-  usual_ns_ = measured_ns_;
-  if (measured_ns_ <= 0 || modelled_ns <= 0) return;
+  is_late_ =
+      (is_told || percentile >= 1) && exec::is_slo_broken(sum_.seen, percentile) && !has_other_slo_;
+  usual_ns_ = periods_ > 0 ? modelled_ns * ratio_ : 0;
+  if (!is_told) return;
+  measured_ns_ = usual_ns_ = delay_ns(sum_.seen, percentile);
+  modelled_ns = std::exchange(sum_, {}).modelled_ns;
   const double last_ns = std::exchange(last_ns_, measured_ns_);
   double ratio = std::clamp(measured_ns_ / modelled_ns, kMinRatio, kMaxRatio);
   // Without buffers all runs may be alike: a shorter delay then says little about runs with

@@ -11,13 +11,6 @@
 
 namespace batchplane::slo {
 
-// More packets were late than the percentile allows. With few packets, one late batch may be
-// chance.
-[[nodiscard]] bool is_late_beyond_chance(const exec::FlowPeriod& period, double percentile);
-
-// By more than a standard deviation, as late packets come in batches.
-[[nodiscard]] bool exceeds_chance(const exec::FlowPeriod& period, double percentile);
-
 // The percentile of a period's delays; 0: too few packets.
 [[nodiscard]] double percentile_ns(const exec::FlowPeriod& period, double percentile);
 
@@ -35,8 +28,12 @@ class FlowDelay {
   // Some period had held packets.
   [[nodiscard]] bool has_held() const { return periods_ > 0; }
   // Triggers have been chosen for the present SLO.
-  void decided() { has_other_slo_ = false; }
-  // Learns from a period and the model's delay for the triggers that were in force.
+  void decided() {
+    if (has_other_slo_) sum_ = {};
+    has_other_slo_ = false;
+  }
+  // Learns from a period and the model's delay for the triggers that were in force. Periods of few packets
+  // count together, until ten packets may be late or ten too many are.
   void learn(const exec::FlowPeriod& period, double modelled_ns, const How& how, double percentile);
   // To be called when packets were late before they were polled. A high ratio then lowers the rate
   // without any measurement to confirm it, and the low rate may be what sustains the backlog: so
@@ -64,6 +61,15 @@ class FlowDelay {
   [[nodiscard]] std::optional<double> error_of_change() const { return error_of_change_; }
 
  private:
+  struct Sum {
+    exec::FlowPeriod seen;
+    double modelled_ns = 0;  // mean of its packets
+    bool holds = false;
+  };
+  void add(const exec::FlowPeriod& period, double modelled_ns, bool holds, double percentile);
+  [[nodiscard]] bool tells(double percentile) const;
+
+  Sum sum_;  // of periods with too few packets
   double slo_ns_ = 0;
   bool has_other_slo_ = true;
   bool is_late_ = false;

@@ -90,17 +90,56 @@ TEST(Margin, WhatNoiseTakesFollowsTheAllowedShareOfPeriods) {
   EXPECT_NEAR(free_share(0.05), 1.25 * 1.645 * 0.01, 1e-4);
 }
 
-// Late packets come in batches of about eight: of 200, which allow 10, nine more are one deviation.
-TEST(ExceedsChance, IsBeyondOneDeviation) {
+// A period of a flow of few packets, of which so many are half an SLO late. The others take 0.8 SLOs.
+exec::FlowPeriod few(uint64_t pkts, uint64_t late_pkts) {
   exec::FlowPeriod period = measured(0);
-  period.pkts = 200;
-  period.late_pkts = 18;
-  EXPECT_FALSE(exceeds_chance(period, 0.95));
-  period.late_pkts = 19;
-  EXPECT_TRUE(exceeds_chance(period, 0.95));
-  EXPECT_TRUE(is_late_beyond_chance(period, 0.95));
-  period.late_pkts = 11;
-  EXPECT_TRUE(is_late_beyond_chance(period, 0.95)) << "enough packets to say so";
+  period.pkts = pkts;
+  period.late_pkts = late_pkts;
+  period.slo_buckets[19] = pkts - late_pkts;
+  period.slo_buckets[25] = late_pkts;
+  period.delay_max_ns = late_pkts > 0 ? 30'000 : 16'600;
+  period.delay_ns = period.delay_max_ns;
+  return period;
+}
+
+// A percentile of 0.95 takes 200 packets.
+TEST(FlowDelay, PeriodsOfFewPacketsCountTogether) {
+  FlowDelay delay;
+  for (int i = 0; i < 4; ++i) {
+    delay.begin(static_cast<uint64_t>(kSloNs));
+    delay.decided();
+    delay.learn(few(60, 0), 10'000, {.holds = true}, 0.95);
+    EXPECT_EQ(delay.measured_ns() > 0, i == 3) << i;
+  }
+  EXPECT_NEAR(delay.own_ratio(), 1.66, 0.01);
+  delay.begin(static_cast<uint64_t>(kSloNs));
+  delay.learn(few(60, 0), 12'000, {.holds = true}, 0.95);
+  EXPECT_EQ(delay.measured_ns(), 0) << "from the start again";
+  EXPECT_NEAR(delay.usual_ns(), 1.66 * 12'000, 100) << "as if measured";
+}
+
+// One late batch of few packets is chance, ten packets more than are allowed are none.
+TEST(FlowDelay, OfFewPacketsTenTooManyAreLate) {
+  const auto is_late = [](uint64_t late_pkts, double percentile = 0.95) {
+    FlowDelay delay;
+    delay.begin(static_cast<uint64_t>(kSloNs));
+    delay.decided();
+    delay.learn(few(60, late_pkts), 10'000, {.holds = true}, percentile);
+    return delay.is_late();
+  };
+  EXPECT_FALSE(is_late(13));
+  EXPECT_TRUE(is_late(14));
+  EXPECT_TRUE(is_late(1, 1.0)) << "none may be";
+}
+
+TEST(FlowDelay, PacketsUnderTriggersForAnotherSloDoNotCount) {
+  FlowDelay delay;
+  for (int i = 0; i < 4; ++i) {
+    delay.begin(static_cast<uint64_t>(kSloNs));
+    delay.learn(few(60, i == 0 ? 13 : 0), 10'000, {.holds = true}, 0.95);
+    EXPECT_FALSE(delay.is_late()) << i;
+    delay.decided();
+  }
 }
 
 // Nothing that stays free of an SLO helps against what takes half as long again.

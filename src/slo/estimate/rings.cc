@@ -73,8 +73,11 @@ void Rings::set_rate(double rate_pkts_per_ns) {
 }
 
 std::optional<Rings::Point> Rings::way_back(bool is_kept, bool stays_late, double pkts_per_ns) {
-  if (is_kept) before_.reset();
-  if (!before_ || (!stays_late && pkts_per_ns >= before_->pkts_per_ns)) return std::nullopt;
+  if (!before_) return std::nullopt;
+  if (!stays_late && pkts_per_ns >= before_->pkts_per_ns) {
+    if (is_kept) before_.reset();
+    return std::nullopt;
+  }
   dwell_periods_ = std::max(dwell_periods_, kMinPatience);
   return std::exchange(before_, std::nullopt);
 }

@@ -47,8 +47,8 @@ class Rings {
   };
   // To be called when another credit is set and all SLOs are kept.
   void leave(Point before) { before_ = std::move(before); }
-  // What should come back until the credit in force has kept all SLOs: it carries less than the one before, or
-  // would stay late, as triggers rest.
+  // What should come back until the credit in force has kept all SLOs and carried no less than the one before:
+  // it carries less, or would stay late, as triggers rest.
   [[nodiscard]] std::optional<Point> way_back(bool is_kept, bool stays_late, double pkts_per_ns);
   // A credit other than the one in force was set for the next decision.
   [[nodiscard]] bool is_changing() const {
@@ -74,7 +74,7 @@ class Rings {
   std::array<double, kMaxCreditBatches + 1> waste_ = {};
   uint32_t credit_batches_ = 0;  // set last
   uint32_t in_force_ = 0;        // 0: as in the pipeline
-  std::optional<Point> before_;  // the credit in force, which has not kept all SLOs yet
+  std::optional<Point> before_;  // the credit in force, which has not proved itself yet
   uint32_t periods_ = 0;         // since it changed
   uint32_t dwell_periods_ = 1;   // periods for which it stays
   bool is_fresh_ = false;

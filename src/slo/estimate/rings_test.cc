@@ -94,8 +94,16 @@ TEST(Rings, ACreditThatKeptAllSlosStays) {
   Rig rig(0);
   rig.rings.leave({2, {7}, 0.01});
   rig.decide(1);
-  EXPECT_FALSE(rig.rings.way_back(true, false, 0.009));
+  EXPECT_FALSE(rig.rings.way_back(true, false, 0.011));
   EXPECT_FALSE(rig.rings.way_back(false, true, 0.009));
+}
+
+// What a smaller credit loses is not known before it is tried.
+TEST(Rings, ACreditThatCarriesLessFailsThoughItKeepsAllSlos) {
+  Rig rig(0);
+  rig.rings.leave({2, {7}, 0.01});
+  rig.decide(1);
+  EXPECT_TRUE(rig.rings.way_back(true, false, 0.009));
 }
 
 }  // namespace rings_test

@@ -86,6 +86,7 @@ class Optimal final : public Controller {
   [[nodiscard]] bool is_any_late() const;
   [[nodiscard]] bool stays_late() const;
   [[nodiscard]] bool take_credit_back();
+  [[nodiscard]] bool gains_with(uint32_t credit_batches);
   void carry();
   [[nodiscard]] bool is_fine_as_it_is() const;
   void give_up_margins();

@@ -313,33 +313,38 @@ bool Optimal::take_credit_back() {
   return true;
 }
 
-void Optimal::solve() {
-  carry();
-  // What teaches nothing about triggers teaches nothing about credits.
-  if (is_any_excused()) return;
-  if (take_credit_back()) return;
+// Plans with another credit; false where the plan at hand is no worse.
+bool Optimal::gains_with(uint32_t other) {
   const uint32_t mine_credit = rings_.in_force();
-  const bool is_stuck = stays_late();
-  const uint32_t other = rings_.other_to_look_at(load_.is_saturated(), is_stuck);
-  if (other == 0) return;
   const double mine_late = lateness();
   const double least_pps =
       kWorthAnother * found_.rate_pkts_per_ns * (1 - rings_.waste(mine_credit));
-  const bool was_met = (mine_late <= kAlmost && !is_stuck) || is_fine_as_it_is();
-  if (was_met && best_rate() * (1 - rings_.waste(other)) <= least_pps) return;
-  JointSolution mine = std::move(found_);
+  const bool was_met = (mine_late <= kAlmost && !stays_late()) || is_fine_as_it_is();
+  if (was_met && best_rate() * (1 - rings_.waste(other)) <= least_pps) return false;
   plan(other);
   const double late = lateness();
   const bool is_faster = found_.rate_pkts_per_ns * (1 - rings_.waste(other)) > least_pps;
   const bool is_met = late <= kAlmost;
   const bool is_later_still = !is_met && kWorthAnother * late >= mine_late;
-  if (was_met ? is_met && is_faster : !is_later_still) {
-    if (is_fine_as_it_is()) {
-      rings_.leave({mine_credit, view_.current(), load_.rate_pkts_per_ns()});
-    }
-    return;
+  if (was_met ? !is_met || !is_faster : is_later_still) return false;
+  if (is_fine_as_it_is()) {
+    rings_.leave({mine_credit, view_.current(), load_.rate_pkts_per_ns()});
   }
-  rings_.set_credit(mine_credit);
+  return true;
+}
+
+void Optimal::solve() {
+  carry();
+  // What teaches nothing about triggers teaches nothing about credits.
+  if (is_any_excused() || take_credit_back()) return;
+  const uint32_t other = rings_.other_to_look_at(load_.is_saturated(), stays_late());
+  if (other == 0) return;
+  JointSolution mine = found_;
+  // Credits are compared with margins kept: without any, the larger one may seem to keep all SLOs, too.
+  const double stretch = std::exchange(stretch_, 0);
+  if (gains_with(other)) return;
+  stretch_ = stretch;
+  rings_.set_credit(rings_.in_force());
   restore(std::move(mine));
 }
 

