@@ -79,8 +79,8 @@ bool Optimal::keeps_budget(const Evaluation& at, uint32_t f) const {
   return found_.solution.is_infeasible[f] || at.delay_ns[f] <= view_.program().flows[f].budget_ns;
 }
 
-// Whether the flow keeps its SLO under the triggers in force, or is about as late as in the plan. A
-// measured delay needs less margin than a predicted one; one period of noise is no reason to move.
+// Whether the flow keeps its SLO under the triggers in force, or is about as late as in the plan. Margins are
+// for plans: what was measured may use them up. One period of noise is no reason to move.
 bool Optimal::keeps_slo(const Evaluation& in_force, uint32_t f) const {
   const Flow& flow = flows_[f];
   if (flow.delay.slo_ns() <= 0) return true;
@@ -90,8 +90,7 @@ bool Optimal::keeps_slo(const Evaluation& in_force, uint32_t f) const {
   if (flow.is_excused || flow.delay.measured_ns() <= 0 || flow.delay.has_other_slo()) {
     return keeps_budget(in_force, f);
   }
-  const double most_ns =
-      stretch_ > 0 ? may_take_ns(f) : flow.delay.slo_ns() * (1 - margin_.at_rest());
+  const double most_ns = flow.delay.slo_ns() * (stretch_ > 0 ? stretch_ : 1);
   const double delay_ns = std::min(flow.delay.measured_ns(), flow.delay.usual_ns());
   const bool is_late = stretch_ <= 1 && flow.delay.is_late();
   return !is_late && delay_ns + view_.egress_ns(f) <= most_ns;
