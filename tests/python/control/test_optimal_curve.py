@@ -7,6 +7,7 @@ SLOs are multiples of each flow's delay without buffers, in saturated random pip
 from __future__ import annotations
 
 import copy
+import itertools
 from functools import cache
 
 import pytest
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.skipif(
 PERIOD_PKTS = 20_000
 PERIODS, LONG_PERIODS, SETTLED = 24, 60, 10
 MAX_VIOLATED = 1  # period: others are late while they settle
+MAX_MOVED = 0.2  # of the periods, once settled
 MAX_SHARE = 0.03  # of the periods of all cases together, over a longer time
 KEEPS_UP = 0.979  # 0.98, minus the error of counts over so few periods
 MIN_OF_NULL = 0.998  # the accuracy of a period's count
@@ -109,6 +111,24 @@ def test_a_failed_try_does_not_lower_the_rate() -> None:
     _, failed = run(1, "optimal", slo_ns, period_ns, LONG_PERIODS - 20)
     assert failed > failed_before
     assert after_pps >= 0.95 * before_pps
+
+
+# Of 12 to 30 flows with packets in no order, some take longer by chance in each period than triggers were
+# planned for. Margins are there for that.
+@pytest.mark.parametrize(("seed", "factor"), [(12, 3.0), (23, 3.0), (47, 3.0)])
+def test_triggers_rest_though_delays_vary(seed: int, factor: float) -> None:
+    period_ns, delay_ns = bypassed(seed)
+    spec = copy.deepcopy(random_pipeline(seed))
+    for flow in spec["flows"]:
+        flow["delay_slo_ns"] = int(factor * delay_ns[flow["name"]])
+    simulation = make_simulation(spec)
+    simulation.set_controller("optimal", {})
+    seen = []
+    for i in range(LONG_PERIODS):
+        simulation.run_until((i + 1) * period_ns)
+        seen.append(simulation.step()[0]["modules"]["trigger_pkts"].tolist())
+    moves = sum(before != after for before, after in itertools.pairwise(seen[2 * SETTLED :]))
+    assert moves <= MAX_MOVED * (LONG_PERIODS - 2 * SETTLED)
 
 
 # Where triggers break SLOs again and again, whatever the model says, nothing is held, if that kept them.
