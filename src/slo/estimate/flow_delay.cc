@@ -16,7 +16,6 @@ constexpr double kMaxRatio = 4;
 constexpr double kRatioStep = 0.25;  // step of the ratio towards the measured one
 constexpr double kLateStep = 0.5;    // the same step after a period that broke the SLO
 constexpr double kFaded = 0.1;       // part of a learned ratio that fades per period of backlog
-constexpr double kBareStep = 0.1;    // step of the ratio after a period without buffers
 constexpr double kNearSlo = 0.75;    // of the SLO: from here on a percentile is near it
 constexpr double kManyLate =
     10;  // packets more than are allowed: no chance, however few there were
@@ -134,8 +133,6 @@ void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const 
     step = std::max(step, 1.0 / ++periods_);
   } else if (!std::exchange(has_seen_, true)) {
     step = 1;
-  } else if (error < 0) {
-    step = kBareStep;
   }
   ratio_ *= 1 + step * error;
   if (how.holds) usual_ns_ = modelled_ns * ratio_;

@@ -354,11 +354,6 @@ void Solver::solve_round(const Program& program) {
   search(program);
   equalise_alike(program);
   finish(program);
-  // The triggers that the others got may leave room for a flow that was given up.
-  for (size_t f = 0; f < point_.is_out.size(); ++f) {
-    const double most_ns = program.flows[f].budget_ns * (1 + kBudgetSlack);
-    if (solution_.model.delay_ns[f] <= most_ns) point_.is_out[f] = 0;
-  }
 }
 
 void Solver::finish(const Program& program) {
