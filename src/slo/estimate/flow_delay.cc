@@ -53,7 +53,18 @@ double delay_ns(const exec::FlowPeriod& period, double percentile) {
   if (ratio < kNearSlo || !std::isfinite(ratio)) return told_ns;
   return ratio > 1 ? std::max(told_ns, slo_ns) : ratio * slo_ns;
 }
+
+// Says something about the delay, or how late it is.
+bool tells(const exec::FlowPeriod& period, double percentile) {
+  const double allowed = exec::allowed_late_pkts(period.pkts, percentile);
+  return has_percentile(period, percentile) ||
+         static_cast<double>(period.late_pkts) > allowed + kManyLate;
+}
 }  // namespace
+
+bool is_surely_late(const exec::FlowPeriod& period, double percentile) {
+  return exec::is_slo_broken(period, percentile) && (percentile >= 1 || tells(period, percentile));
+}
 
 double percentile_ns(const exec::FlowPeriod& period, double percentile) {
   return has_percentile(period, percentile) ? delay_ns(period, percentile) : 0;
@@ -74,47 +85,38 @@ void FlowDelay::forget() {
   if (ratio_ > 1) ratio_ += kFaded * (1 - ratio_);
 }
 
-void FlowDelay::add(const exec::FlowPeriod& period, double modelled_ns, bool holds,
-                    double percentile) {
-  exec::FlowPeriod& seen = sum_.seen;
-  if (seen.pkts == 0 || sum_.holds != holds) {
-    sum_ = {period, modelled_ns, holds};
+void FlowDelay::add(const exec::FlowPeriod& period, double modelled_ns, double percentile) {
+  if (sum_.pkts == 0 || has_percentile(period, percentile)) {
+    sum_ = period;
+    modelled_sum_ns_ = modelled_ns;
     return;
   }
-  seen.pkts += period.pkts;
-  seen.late_pkts += period.late_pkts;
-  seen.delay_sum_ns += period.delay_sum_ns;
-  seen.delay_max_ns = std::max(seen.delay_max_ns, period.delay_max_ns);
+  sum_.pkts += period.pkts;
+  sum_.late_pkts += period.late_pkts;
+  sum_.delay_sum_ns += period.delay_sum_ns;
   for (uint32_t b = 0; b < exec::SloBuckets::kCount; ++b) {
-    seen.slo_buckets[b] += period.slo_buckets[b];
+    sum_.slo_buckets[b] += period.slo_buckets[b];
   }
-  const auto pkts = static_cast<double>(seen.pkts);
-  sum_.modelled_ns += static_cast<double>(period.pkts) / pkts * (modelled_ns - sum_.modelled_ns);
-  const double ratio = exec::SloBuckets::ratio_above(percentile * pkts, seen.slo_buckets);
-  const auto most_ns = static_cast<double>(seen.delay_max_ns);
-  const double told_ns = percentile <= 0 ? static_cast<double>(seen.delay_sum_ns) / pkts
-                                         : std::min(ratio * slo_ns_, most_ns);
-  seen.delay_ns = static_cast<uint64_t>(told_ns);
-}
-
-bool FlowDelay::tells(double percentile) const {
-  const double allowed = exec::allowed_late_pkts(sum_.seen.pkts, percentile);
-  return has_percentile(sum_.seen, percentile) ||
-         static_cast<double>(sum_.seen.late_pkts) > allowed + kManyLate;
+  const double share = static_cast<double>(period.pkts) / static_cast<double>(sum_.pkts);
+  modelled_sum_ns_ = std::lerp(modelled_sum_ns_, modelled_ns, share);
+  const auto before_ns = static_cast<double>(sum_.delay_ns);
+  const auto told_ns = static_cast<double>(period.delay_ns);
+  // Near the SLO its buckets say more than this.
+  sum_.delay_ns = static_cast<uint64_t>(percentile >= 1 ? std::max(before_ns, told_ns)
+                                                        : std::lerp(before_ns, told_ns, share));
 }
 
 void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const How& how,
                       double percentile) {
   if (period.pkts == 0 || modelled_ns <= 0) return;
-  add(period, modelled_ns, how.holds, percentile);
-  const bool is_told = tells(percentile);
+  add(period, modelled_ns, percentile);
   // Delays under triggers planned for another SLO are not late for this one.
-  is_late_ =
-      (is_told || percentile >= 1) && exec::is_slo_broken(sum_.seen, percentile) && !has_other_slo_;
+  is_late_ = is_surely_late(percentile >= 1 ? period : sum_, percentile) && !has_other_slo_;
   usual_ns_ = periods_ > 0 ? modelled_ns * ratio_ : 0;
-  if (!is_told) return;
-  measured_ns_ = usual_ns_ = delay_ns(sum_.seen, percentile);
-  modelled_ns = std::exchange(sum_, {}).modelled_ns;
+  if (!tells(sum_, percentile)) return;
+  measured_ns_ = usual_ns_ = delay_ns(sum_, percentile);
+  modelled_ns = modelled_sum_ns_;
+  sum_ = {};
   const double last_ns = std::exchange(last_ns_, measured_ns_);
   double ratio = std::clamp(measured_ns_ / modelled_ns, kMinRatio, kMaxRatio);
   // Without buffers all runs may be alike: a shorter delay then says little about runs with

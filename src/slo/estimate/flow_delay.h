@@ -11,6 +11,10 @@
 
 namespace batchplane::slo {
 
+// Whether an SLO was broken by what cannot be chance: ten packets may be late, or ten too many are. None may be
+// where the percentile is 1.
+[[nodiscard]] bool is_surely_late(const exec::FlowPeriod& period, double percentile);
+
 // The percentile of a period's delays; 0: too few packets.
 [[nodiscard]] double percentile_ns(const exec::FlowPeriod& period, double percentile);
 
@@ -61,15 +65,11 @@ class FlowDelay {
   [[nodiscard]] std::optional<double> error_of_change() const { return error_of_change_; }
 
  private:
-  struct Sum {
-    exec::FlowPeriod seen;
-    double modelled_ns = 0;  // mean of its packets
-    bool holds = false;
-  };
-  void add(const exec::FlowPeriod& period, double modelled_ns, bool holds, double percentile);
-  [[nodiscard]] bool tells(double percentile) const;
+  void add(const exec::FlowPeriod& period, double modelled_ns, double percentile);
 
-  Sum sum_;  // of periods with too few packets
+  // Periods with too few packets, and the mean of the model's delays over their packets.
+  exec::FlowPeriod sum_;
+  double modelled_sum_ns_ = 0;
   double slo_ns_ = 0;
   bool has_other_slo_ = true;
   bool is_late_ = false;

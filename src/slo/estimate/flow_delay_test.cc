@@ -132,6 +132,40 @@ TEST(FlowDelay, OfFewPacketsTenTooManyAreLate) {
   EXPECT_TRUE(is_late(1, 1.0)) << "none may be";
 }
 
+TEST(FlowDelay, WhereNoPacketMayBeLateEachPeriodCountsByItself) {
+  FlowDelay delay;
+  for (const uint64_t late_pkts : {0, 1, 0}) {
+    delay.begin(static_cast<uint64_t>(kSloNs));
+    delay.decided();
+    delay.learn(few(60, late_pkts), 10'000, {.holds = true}, 1);
+    EXPECT_EQ(delay.is_late(), late_pkts > 0);
+  }
+}
+
+// Without an SLO there are no parts of it to count packets in.
+TEST(FlowDelay, PeriodsOfFewPacketsWithoutAnSloCountTogether) {
+  FlowDelay delay;
+  for (int i = 0; i < 4; ++i) {
+    exec::FlowPeriod period = measured(12'000);
+    period.slo_ns = 0;
+    period.pkts = 60;
+    delay.begin(0);
+    delay.learn(period, 10'000, {.holds = true}, 0.95);
+  }
+  EXPECT_NEAR(delay.own_ratio(), 1.2, 1e-3);
+}
+
+TEST(FlowDelay, APeriodOfManyPacketsCountsByItself) {
+  FlowDelay delay;
+  for (const uint64_t pkts : {60, 100'000}) {
+    delay.begin(static_cast<uint64_t>(kSloNs));
+    delay.decided();
+    exec::FlowPeriod period = few(pkts, 0);
+    delay.learn(period, pkts == 60 ? 1'000 : 16'600, {.holds = true}, 0.95);
+  }
+  EXPECT_NEAR(delay.own_ratio(), 1, 0.01);
+}
+
 TEST(FlowDelay, PacketsUnderTriggersForAnotherSloDoNotCount) {
   FlowDelay delay;
   for (int i = 0; i < 4; ++i) {

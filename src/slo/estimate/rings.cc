@@ -9,6 +9,7 @@ constexpr double kWasteStep = 0.3;     // step of a waste estimate towards the m
 constexpr double kForgotten = 0.999;   // decay of the estimates per period
 constexpr uint32_t kDwellPeriods = 4;  // periods until another credit is tried
 constexpr uint32_t kMinPatience = 16;  // half of the periods until one is tried again that failed
+constexpr double kSameRate = 0.97;     // of a period's rate: it varies by chance
 constexpr uint32_t kMaxDwellPeriods = 4096;  // after many changes: looks again all the same
 // In front of a packet scheduler, packets wait for their turn on the link; in a stage, for their device.
 bool is_ring(const exec::ControlInput& input) {
@@ -74,7 +75,7 @@ void Rings::set_rate(double rate_pkts_per_ns) {
 
 std::optional<Rings::Point> Rings::way_back(bool is_kept, bool stays_late, double pkts_per_ns) {
   if (!before_) return std::nullopt;
-  if (!stays_late && pkts_per_ns >= before_->pkts_per_ns) {
+  if (!stays_late && pkts_per_ns >= kSameRate * before_->pkts_per_ns) {
     if (is_kept) before_.reset();
     return std::nullopt;
   }

@@ -47,6 +47,7 @@ class Rings {
   };
   // To be called when another credit is set and all SLOs are kept.
   void leave(Point before) { before_ = std::move(before); }
+  void forget() { before_.reset(); }
   // What should come back until the credit in force has kept all SLOs and carried no less than the one before:
   // it carries less, or would stay late, as triggers rest.
   [[nodiscard]] std::optional<Point> way_back(bool is_kept, bool stays_late, double pkts_per_ns);

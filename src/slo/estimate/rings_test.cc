@@ -103,7 +103,16 @@ TEST(Rings, ACreditThatCarriesLessFailsThoughItKeepsAllSlos) {
   Rig rig(0);
   rig.rings.leave({2, {7}, 0.01});
   rig.decide(1);
+  EXPECT_FALSE(rig.rings.way_back(false, false, 0.0098)) << "by no more than periods vary";
   EXPECT_TRUE(rig.rings.way_back(true, false, 0.009));
+}
+
+TEST(Rings, WhatKeptOtherSlosDoesNotComeBack) {
+  Rig rig(0);
+  rig.rings.leave({2, {7}, 0.01});
+  rig.decide(1);
+  rig.rings.forget();
+  EXPECT_FALSE(rig.rings.way_back(false, true, 0.009));
 }
 
 }  // namespace rings_test

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "exec/promise.h"
-
 namespace batchplane::slo {
 namespace {
 constexpr double kKeepWithin = 0.003;  // of the best load: within it the triggers in force stay
@@ -272,7 +270,7 @@ bool Optimal::is_lull(const Snapshot& snapshot) {
   bool is_lull = has_decided_ && load_.is_lull() && load_.window_pkts() == 0;
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     is_lull &= !flows_[f].delay.has_other_slo();
-    is_lull &= !exec::is_slo_broken(snapshot.flows[f], settings_.percentile);
+    is_lull &= !is_surely_late(snapshot.flows[f], settings_.percentile);
   }
   // Bursts without end are the normal load.
   lulls_ = is_lull ? lulls_ + 1 : 0;

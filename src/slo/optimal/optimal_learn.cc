@@ -165,7 +165,10 @@ void Optimal::observe(const Snapshot& snapshot) {
     const auto broken = flow.is_left_out ? Outcome::Slos::kLeftOut : Outcome::Slos::kBroken;
     seen.slos = std::max(seen.slos, broken);
   }
-  if (is_other) tries_.forget();
+  if (is_other) {
+    tries_.forget();
+    rings_.forget();
+  }
   if (is_any_excused()) {
     tries_.skip();
   } else {

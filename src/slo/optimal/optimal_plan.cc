@@ -340,8 +340,10 @@ void Optimal::solve() {
   const uint32_t other = rings_.other_to_look_at(load_.is_saturated(), stays_late());
   if (other == 0) return;
   JointSolution mine = found_;
-  // Credits are compared with margins kept: without any, the larger one may seem to keep all SLOs, too.
-  const double stretch = std::exchange(stretch_, 0);
+  // Credits are compared with margins kept: without any, the larger one may seem to keep all SLOs, too. But
+  // where the load is known and not carried so, a credit that keeps SLOs does not carry it either.
+  const double stretch = stretch_;
+  if (joint_.offered_pkts_per_ns <= 0) stretch_ = 0;
   if (gains_with(other)) return;
   stretch_ = stretch;
   rings_.set_credit(rings_.in_force());
