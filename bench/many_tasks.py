@@ -8,8 +8,8 @@ Random pipelines of two to four tasks, each on its own worker, in virtual time: 
 SLO of 0.5 to 1.0 of the p95 of full batches with rings of 64. The search for the best fixed
 triggers uses one trigger per task and one credit for all rings (tests/python/random_tasks.py).
 Prints for each controller its rate relative to the best, and the share of periods in which it broke
-an SLO, once settled. With --steps it prints how long a step takes with 64 branches in each of three
-tasks.
+an SLO, once settled. The best fixed triggers are run as long: the search sees eight periods of
+each. With --steps it prints how long a step takes with 64 branches in each of three tasks.
 """
 
 from __future__ import annotations
@@ -26,16 +26,20 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "python")]
 
 from random_tasks import (  # noqa: E402
+    COUNTED,
     PERIOD_NS,
+    SETTLE,
     best_fixed,
     random_tasks,
     run_controlled,
+    run_fixed,
     slo_of,
     with_slo,
 )
 
 from batchplane.native.loader import make_simulation  # noqa: E402
 
+FIXED = "the best fixed"
 BRANCHES = 64
 STEP_SEEDS = (0, 9, 17)  # pipelines of four tasks, three of which have branches
 
@@ -48,6 +52,9 @@ def compared(seed: int, controllers: tuple[str, ...]) -> tuple[str, dict[str, tu
     slo_ns = slo_of(spec, share)
     best_pps, choice, credit = best_fixed(spec, slo_ns)
     found = {}
+    if best_pps:
+        run = run_fixed(with_slo(spec, slo_ns), choice, credit, SETTLE, COUNTED)
+        found[FIXED] = (run.rate_pps / best_pps, run.violated)
     for name in controllers:
         run = run_controlled(spec, name, slo_ns)
         found[name] = (run.rate_pps / best_pps if best_pps else float("nan"), run.violated)
@@ -92,16 +99,18 @@ def main() -> int:
     if args.steps:
         return 0
     seeds = range(args.first, args.first + args.pipelines)
-    every: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+    every: dict[str, list[tuple[float, float]]] = {name: [] for name in (*names, FIXED)}
     with ProcessPoolExecutor(args.jobs) as pool:
         for told, found in pool.map(compared, seeds, [names] * len(seeds)):
-            columns = [f"{n} {found[n][0]:.3f} ({found[n][1]:.0%} violated)" for n in names]
+            columns = [
+                f"{n} {ratio:.3f} ({late:.0%} violated)" for n, (ratio, late) in found.items()
+            ]
             print(f"{told}: {', '.join(columns)}", flush=True)
-            for name in names:
-                every[name].append(found[name])
-    for name in names:
-        ratios = sorted(ratio for ratio, _ in every[name] if ratio == ratio)
-        kept = [violated for ratio, violated in every[name] if ratio == ratio]
+            for name, run in found.items():
+                every[name].append(run)
+    for name, runs in every.items():
+        ratios = sorted(ratio for ratio, _ in runs if ratio == ratio)
+        kept = [violated for ratio, violated in runs if ratio == ratio]
         print(
             f"{name}: mean {statistics.mean(ratios):.3f}, least {ratios[0]:.3f}, "
             f"10th percentile {ratios[len(ratios) // 10]:.3f} of the best fixed triggers; "

@@ -19,6 +19,7 @@ from batchplane.base.promise import DEFAULT_PERCENTILE, is_slo_broken
 from batchplane.native.loader import make_simulation
 
 PERIOD_NS = 1_000_000
+SETTLE, COUNTED = 60, 40  # periods
 TRIGGERS = (0, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 28, 32)
 CREDITS = (32, 48, 64, 128)
 HOP_NS = 9.0
@@ -129,7 +130,9 @@ def with_slo(spec: dict[str, Any], slo_ns: int) -> dict[str, Any]:
     return {**spec, "flows": flows} if slo_ns else spec
 
 
-def run_fixed(spec: dict[str, Any], choice: Choice, credit_pkts: int) -> Found:
+def run_fixed(
+    spec: dict[str, Any], choice: Choice, credit_pkts: int, settle: int = 4, periods: int = 8
+) -> Found:
     """A run with these triggers in front of all modules that may hold, and that credit for every
     ring."""
     sim = make_simulation(spec)
@@ -148,13 +151,13 @@ def run_fixed(spec: dict[str, Any], choice: Choice, credit_pkts: int) -> Found:
             ],
         }
     )
-    for _ in _periods(sim, 4, False):
+    for _ in _periods(sim, settle, False):
         pass
-    return _measured(_periods(sim, 8, False))
+    return _measured(_periods(sim, periods, False))
 
 
 def run_controlled(
-    spec: dict[str, Any], controller: str, slo_ns: int, settle: int = 60, periods: int = 40
+    spec: dict[str, Any], controller: str, slo_ns: int, settle: int = SETTLE, periods: int = COUNTED
 ) -> Found:
     """A run under a controller, once it has settled."""
     sim = make_simulation(with_slo(spec, slo_ns))
