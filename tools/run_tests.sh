@@ -67,10 +67,15 @@ run_pytest_python() {
   [[ ${BATCHPLANE_LONG:-0} == 1 ]] || marks=(-m "not long")
   mapfile -t files < <(find tests -name 'test_*.py' -not -path 'tests/e2e/*' -printf '%s %p\n' | sort -rn | cut -d' ' -f2)
   rm -f "$kLogs"/pytest-python-*.log
-  # Exit code 5: a few files of which all tests are long.
+  # Each has temporary folders of its own: pytest clears those of runs before it, and fails where another
+  # process does so at the same time. Exit code 5: a few files of which all tests are long.
   printf '%s\n' "${files[@]}" | xargs -P "${JOBS:-$(nproc)}" -n 4 bash -c '
     log=$0/pytest-python-$$.log
-    .venv/bin/python -m pytest -q -rsf "$@" >"$log" 2>&1 || [[ $? == 5 ]]' "$kLogs" "${marks[@]}" || is_bad=1
+    export PYTEST_DEBUG_TEMPROOT=$(mktemp -d)
+    .venv/bin/python -m pytest -q -rsf "$@" >"$log" 2>&1
+    code=$?
+    rm -rf "$PYTEST_DEBUG_TEMPROOT"
+    [[ $code == 0 || $code == 5 ]]' "$kLogs" "${marks[@]}" || is_bad=1
   cat "$kLogs"/pytest-python-*.log
   n_good=$(counted passed) n_bad=$(($(counted failed) + $(counted error)))
   echo "$n_good passed, $n_bad failed in all processes"
@@ -90,7 +95,11 @@ run_pytest_e2e() {
   [[ ${BATCHPLANE_LONG:-0} == 1 ]] || marks=(-m "not long")
   unshare -Urnm true 2>/dev/null || [[ $(id -u) == 0 ]] ||
     echo "NOT RUN: tests that need network namespaces: this user may not make any (kernel.unprivileged_userns_clone)"
-  tools/pytest_twice.sh tests/e2e "$kLogs/pytest-e2e" "${marks[@]}"
+  local temp code=0
+  temp=$(mktemp -d)
+  PYTEST_DEBUG_TEMPROOT=$temp tools/pytest_twice.sh tests/e2e "$kLogs/pytest-e2e" "${marks[@]}" || code=$?
+  rm -rf "$temp"
+  return "$code"
 }
 
 # The compiler's cache tells a warning again, but does not fail by it. Instrumented code makes the
