@@ -17,8 +17,7 @@ constexpr double kRatioStep = 0.25;  // step of the ratio towards the measured o
 constexpr double kLateStep = 0.5;    // the same step after a period that broke the SLO
 constexpr double kFaded = 0.1;       // part of a learned ratio that fades per period of backlog
 constexpr double kNearSlo = 0.75;    // of the SLO: from here on a percentile is near it
-constexpr double kManyLate =
-    10;  // packets more than are allowed: no chance, however few there were
+constexpr double kManyLate = 10;     // packets more than are allowed: no chance
 
 constexpr double kMovedStep = 0.3;     // step of the error after moves towards the last one
 constexpr double kFadedMoves = 0.001;  // part of it that fades per period at rest
@@ -35,9 +34,6 @@ constexpr double kMaxOfMoves = 0.15;   // of the SLO, free for errors of moves
 constexpr double kMaxPerChange = 0.5;  // error of a move, per change of delay
 constexpr double kLeastChange = 0.1;   // of a delay: errors of smaller changes count as of this one
 
-}  // namespace
-
-namespace {
 bool has_percentile(const exec::FlowPeriod& period, double percentile) {
   return exec::has_percentile(period.pkts, std::min(percentile, 0.999));
 }

@@ -143,8 +143,8 @@ bool Solver::moves(const Program& program, uint32_t v, double to, Score& best) {
   return helps;
 }
 
-// A module that may move, one step down or up, and still holds. Upwards only what holds nothing has to be moved: all else fills
-// the room that moves downwards leave.
+// A module that may move, one step down or up, and still holds. Upwards only what holds nothing has to be
+// moved: all else fills the room that moves downwards leave.
 bool Solver::steps(const Program& program, uint32_t v, int step, Score& best) {
   const ProgramModule& module = program.modules[v];
   const double batch = std::floor(batch_pkts(module, point_.triggers[v]));

@@ -100,7 +100,7 @@ def test_flows_of_few_packets_keep_slos_that_their_batches_need() -> None:
     # and many leave by age. With limits that are late by a run, half of the periods were.
     result = groups_of_a_trace(64, "632us")
     assert result["rate_pps"] > 4.8e6
-    assert result["violated_ratio"] <= 0.01
+    assert result["violated_ratio"] == 0
     assert result["late_pkts_ratio"] < 0.001
 
 
@@ -108,5 +108,5 @@ def test_limits_expect_that_flows_send_less_again() -> None:
     # Some groups send three times as much in one period as in the next: with limits that forget at once
     # how many batches left by age, a third of the periods are late.
     result = groups_of_a_trace(16, "118509ns", seed=6)
-    assert result["rate_pps"] > 4.7e6
+    assert result["rate_pps"] > 4.78e6
     assert result["violated_ratio"] < 0.2
