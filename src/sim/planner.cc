@@ -265,7 +265,7 @@ class Planning {
           {"age_limit_ns", period.age_limit_ns == stranding_limit_ns ? 0 : period.age_limit_ns},
           {"aged_share", aged_share(period)}};
       const uint32_t head = view.head_of(m);
-      if (head != slo::ProgramView::kNoHead) {
+      if (head != slo::kNoSegment) {
         row["cost_per_batch_ns"] = view.program().modules[head].cost_per_batch_ns;
         row["cost_per_pkt_ns"] = view.program().modules[head].cost_per_pkt_ns;
       }

@@ -10,8 +10,7 @@
 
 namespace batchplane::slo {
 
-// "null", "max", "fixed(8)", "onoff", "feasdir", "full", "full+age", "optimal", "nfvnice", "wfq".
-// The model outlives the controller. Throws ConfigError that lists the names.
+// `text`: one of controller_names(). The model outlives the controller. Throws ConfigError that lists the names.
 std::unique_ptr<Controller> make_controller(const std::string& text, const Model& model,
                                             const Settings& settings);
 std::vector<std::string> controller_names();

@@ -70,7 +70,7 @@ def model(program: Program, batches: list[float], held: set[int]) -> dict[str, l
     for flow in program["flows"]:
         waiting_ns = sum(turnaround_ns[t] for t in flow["tasks"])
         if held & set(flow["modules"]):
-            waiting_ns = max(waiting_ns, flow.get("holding_ns", 0))
+            waiting_ns = max(waiting_ns, flow.get("least_turnaround_ns", 0))
         fills: list[tuple[float, float]] = []
         for v in flow["modules"]:
             module = program["modules"][v]
@@ -219,17 +219,17 @@ def _add_flow(
             row[cones.exponential({v: 1}, factor / scale)] = 1
             room_ns += factor * sure
     rows = []
-    for holding_ns in (None, flow.get("holding_ns", 0)):
-        if holding_ns is not None and not (held & set(flow["modules"]) and holding_ns > 0):
+    for least_ns in (None, flow.get("least_turnaround_ns", 0)):
+        if least_ns is not None and not (held & set(flow["modules"]) and least_ns > 0):
             continue
         whole = dict(row)
         room = room_ns
-        if holding_ns is None:
+        if least_ns is None:
             whole |= turnaround
         else:
-            room -= holding_ns
+            room -= least_ns
         for t in flow["tasks"]:
-            factor = per_pkt_ns[t] + (waits[t] if holding_ns is None else 0)
+            factor = per_pkt_ns[t] + (waits[t] if least_ns is None else 0)
             if factor < 0:
                 raise NotConvex
             if factor > 0:

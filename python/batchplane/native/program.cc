@@ -50,7 +50,7 @@ slo::ProgramModule module_of(const Value& row, size_t n_tasks) {
 void add_flow(slo::Program& program, const Value& row) {
   slo::ProgramFlow flow;
   flow.budget_ns = number(row, "budget_ns", flow.budget_ns);
-  flow.holding_ns = number(row, "holding_ns", flow.holding_ns);
+  flow.least_turnaround_ns = number(row, "least_turnaround_ns", flow.least_turnaround_ns);
   flow.runs_early = number(row, "runs_early", flow.runs_early);
   flow.modules_begin = static_cast<uint32_t>(program.flow_modules.size());
   flow.tasks_begin = static_cast<uint32_t>(program.flow_tasks.size());

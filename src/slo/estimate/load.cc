@@ -10,7 +10,7 @@ namespace batchplane::slo {
 namespace {
 constexpr double kBusyIdle = 0.02;   // idle share of a worker that is always busy
 constexpr double kDrainPeriods = 4;  // in which a backlog is to be worked off
-constexpr double kHeldUp = 0.1;      // of a period
+constexpr double kLongGaps = 0.1;    // of a period
 constexpr double kWorkKept = 0.9;    // of what periods before count for; 10 of them in all
 
 // By task: modules that no buffer stands before, the inputs that bring packets from outside among them.
@@ -41,7 +41,7 @@ Load::Load(const Model& model)
       outside_(modules_outside(model)),
       idle_(model.tasks.size()),
       work_(model.tasks.size()),
-      is_held_up_(model.tasks.size()),
+      has_long_gaps_(model.tasks.size()),
       visits_(model.tasks.size()),
       left_pkts_(model.tasks.size()),
       spared_ns_(model.tasks.size()),
@@ -122,8 +122,8 @@ void Load::follow_work(const exec::TaskPeriod& task, uint32_t t) {
   const uint64_t idle_gap_ns = task.gap_ns - std::min(task.gap_ns, task.busy_gap_ns);
   const double work_ns = task.work_ns();
   const auto idle_ns = static_cast<double>(task.idle_ns - std::min(task.idle_ns, idle_gap_ns));
-  is_held_up_[t] = static_cast<double>(task.gap_ns) >=
-                   kHeldUp * static_cast<double>(task.busy_ns + task.idle_ns);
+  has_long_gaps_[t] = static_cast<double>(task.gap_ns) >=
+                      kLongGaps * static_cast<double>(task.busy_ns + task.idle_ns);
   Work& sums = work_[t];
   sums.work_ns = kWorkKept * sums.work_ns + work_ns;
   sums.own_ns = kWorkKept * sums.own_ns + work_ns + idle_ns;

@@ -46,7 +46,7 @@ class Load {
     return work_[task].work_ns / std::max(1.0, work_[task].own_ns);
   }
   // By task: whether gaps took a tenth of its worker's period or more. A backlog may then be due to the gaps.
-  [[nodiscard]] bool is_held_up(uint32_t task) const { return is_held_up_[task]; }
+  [[nodiscard]] bool has_long_gaps(uint32_t task) const { return has_long_gaps_[task]; }
   // Idle share of the busiest worker's time.
   [[nodiscard]] double least_idle() const { return least_idle_; }
 
@@ -70,7 +70,7 @@ class Load {
     double own_ns = 0;
   };
   std::vector<Work> work_;  // by task, of its worker
-  std::vector<bool> is_held_up_;
+  std::vector<bool> has_long_gaps_;
   std::vector<double> visits_;
   std::vector<double> left_pkts_;
   std::vector<double> spared_ns_;

@@ -76,7 +76,7 @@ void ProgramView::lay_out_flows() {
     row.tasks_begin = static_cast<uint32_t>(tasks.size());
     for (const uint32_t m : flow.path) {
       const uint32_t head = head_of_[m];
-      if (head != kNoHead &&
+      if (head != kNoSegment &&
           std::find(modules.begin() + row.modules_begin, modules.end(), head) == modules.end()) {
         modules.push_back(head);
       }
@@ -104,7 +104,7 @@ std::vector<Arrivals::Edge> ProgramView::edges() const {
   for (auto h = static_cast<uint32_t>(segments_.size()); h < heads_.size(); ++h) {
     for (const uint32_t to : next_[module(h)]) {
       const uint32_t after = head_of_[to];
-      if (after != kNoHead && !is_stage(after)) edges.emplace_back(h, after);
+      if (after != kNoSegment && !is_stage(after)) edges.emplace_back(h, after);
     }
   }
   return edges;
@@ -227,7 +227,7 @@ void ProgramView::update_head(const Snapshot& snapshot, uint32_t h) {
   module.share = arrived > 0 ? head.share.value : 0;
   module.arriving_pkts = head.arriving.is_known ? head.arriving.value : 1;
   module.max_pkts = arrived > 0 ? model_.batch_limit_pkts : 0;
-  module.aged_share = head.aged.is_known ? head.aged.value : 0;
+  module.aged_share = head.aged.value;
   mark_worth(module);
 }
 
@@ -239,7 +239,7 @@ double ProgramView::work_ns(uint32_t h) const {
 
 // Variance of the work of all runs in the period. Each firing counts by itself; a head without a
 // buffer counts together with the firing of the buffer before it.
-double ProgramView::variance_of_run(uint32_t t) const {
+double ProgramView::variance_of_runs(uint32_t t) const {
   const auto rides_along = [&](uint32_t h) {
     const uint32_t before = program_.modules[h].before;
     return before != kNoModule && current_[h] <= 0 && current_[before] > 0;
@@ -313,7 +313,7 @@ void ProgramView::compare_spread(const exec::TaskPeriod& period, uint32_t t) {
   Task& task = tasks_[t];
   ProgramTask& out = program_.tasks[t];
   const double run_ns = out.other_run_ns + out.beside_run_ns + task.explained_ns / task.n_runs;
-  const double spread_ns = kSigmasAt99 * std::sqrt(variance_of_run(t) / task.n_runs);
+  const double spread_ns = kSigmasAt99 * std::sqrt(variance_of_runs(t) / task.n_runs);
   if (period.run_p99_ns > 0 && spread_ns > 0) {
     const double measured_ns = static_cast<double>(period.run_p99_ns) - run_ns;
     const double ratio = measured_ns / spread_ns;
@@ -353,7 +353,7 @@ void ProgramView::update_flows(const Snapshot& snapshot) {
       min_ns += cost_line(snapshot.modules[m]).ns(1);
     }
     min_service_ns_[f] = min_ns;
-    program_.flows[f].holding_ns = 0;
+    program_.flows[f].least_turnaround_ns = 0;
     update_egress(snapshot, static_cast<uint32_t>(f));
   }
 }

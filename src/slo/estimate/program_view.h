@@ -22,8 +22,6 @@ inline constexpr double kSigmasAt99 = 2.326;  // of a normal distribution, one-s
 
 class ProgramView {
  public:
-  static constexpr uint32_t kNoHead = kNoSegment;
-
   ProgramView(const Model& model, const Settings& settings);
   // Takes in a period; program() and all that follows below then refer to it.
   void update(const Snapshot& snapshot);
@@ -71,7 +69,7 @@ class ProgramView {
   [[nodiscard]] double min_service_ns(uint32_t flow) const { return min_service_ns_[flow]; }
   // How much longer than in the period a packet scheduler behind the graph may hold the flow's
   // packets: the flow's guarantee must hold whatever others begin to send.
-  [[nodiscard]] double egress_ns(uint32_t flow) const {
+  [[nodiscard]] double egress_beyond_mean_ns(uint32_t flow) const {
     return std::max(0.0, egress_[flow].most_ns - egress_[flow].took_ns);
   }
   // Mean time in the scheduler; and its bound, or the mean time where there is no bound.
@@ -116,7 +114,7 @@ class ProgramView {
   void aggregate(const Snapshot& snapshot, uint32_t head);
   void set_stair(const Snapshot& snapshot, uint32_t head);
   void update_head(const Snapshot& snapshot, uint32_t head);
-  [[nodiscard]] double variance_of_run(uint32_t task) const;
+  [[nodiscard]] double variance_of_runs(uint32_t task) const;
   void count_task(const Snapshot& snapshot, uint32_t task);
   void update_task(const Snapshot& snapshot, uint32_t task);
   void compare_spread(const exec::TaskPeriod& period, uint32_t task);
@@ -139,11 +137,11 @@ class ProgramView {
   };
   std::vector<Egress> egress_;      // by flow
   std::vector<bool> is_scheduler_;  // by task
-  // by member of a segment: shares of batches and of packets
+  // by member of the segment that aggregate() saw last, for set_stair(): shares of batches and of packets
   std::vector<std::pair<double, double>> parts_;
   double age_sigmas_ = 0;
   // deviation that still counts as chance: grows with the number of counts
-  double chance_sigmas_ = 3;
+  double chance_sigmas_;
   Program program_;
   Arrivals arrivals_;
 };

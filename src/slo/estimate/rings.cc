@@ -5,9 +5,10 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kWasteStep = 0.3;     // step of a waste estimate towards the measured waste
-constexpr double kForgotten = 0.999;   // decay of the estimates per period
-constexpr uint32_t kDwellPeriods = 4;  // periods until another credit is tried
+constexpr double kWasteStep = 0.3;    // step of a waste estimate towards the measured waste
+constexpr double kForgotten = 0.999;  // decay of the estimates per period
+constexpr uint32_t kDwellPeriods =
+    4;  // most periods until another is looked at where flows stay late
 constexpr uint32_t kMinPatience = 16;  // half of the periods until one is tried again that failed
 constexpr double kSameRate = 0.97;     // of a period's rate: it varies by chance
 constexpr uint32_t kMaxDwellPeriods = 4096;  // after many changes: looks again all the same
@@ -43,7 +44,7 @@ void Rings::update(const Program& program) {
       holds_back = is_full_[task] && holds_back_[task];
     }
   }
-  set_credit(std::max(in_force_, 1U));
+  set_credit(in_force());
   if (!load_.is_saturated()) before_.reset();
   if (is_fresh_ || !load_.is_saturated()) return;
   for (double& waste : waste_) waste *= kForgotten;
@@ -86,7 +87,7 @@ std::optional<Rings::Point> Rings::way_back(bool is_kept, bool stays_late, doubl
 uint32_t Rings::other_to_look_at(bool is_saturated, bool stays_late) {
   ++periods_;
   if (!is_saturated) dwell_periods_ = kDwellPeriods;
-  const uint32_t dwell = stays_late ? kDwellPeriods : dwell_periods_;
+  const uint32_t dwell = stays_late ? std::min(kDwellPeriods, dwell_periods_) : dwell_periods_;
   if (!has_rings_ || !is_saturated || periods_ < dwell) return 0;
   const uint32_t other = periods_ % 2 == 0 ? in_force() / 2 : in_force() * 2;
   return other > kMaxCreditBatches ? 0 : other;

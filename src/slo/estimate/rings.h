@@ -76,7 +76,7 @@ class Rings {
   uint32_t credit_batches_ = 0;  // set last
   uint32_t in_force_ = 0;        // 0: as in the pipeline
   std::optional<Point> before_;  // the credit in force, which has not proved itself yet
-  uint32_t periods_ = 0;         // since it changed
+  uint32_t periods_ = 0;         // since it changed, as far as they tell anything
   uint32_t dwell_periods_ = 1;   // periods for which it stays
   bool is_fresh_ = false;
 };

@@ -27,7 +27,7 @@ class Stages {
   [[nodiscard]] double least_limit_ns(uint32_t stage) const {
     return stages_[stage].least_limit_ns;
   }
-  // Mean batch that came back in the period, 1 without any.
+  // Mean batch of the last period in which any came back; 1 before.
   [[nodiscard]] double executed_pkts(uint32_t stage) const { return stages_[stage].job_pkts; }
   // The limit that it had before anything was decided.
   [[nodiscard]] double own_limit_ns(uint32_t stage) const {

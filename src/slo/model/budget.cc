@@ -54,10 +54,6 @@ double next_up(const ProgramModule& module, double trigger_pkts) {
   return next <= module.max_pkts ? next : 0;
 }
 
-double next_down(const ProgramModule& module, double trigger_pkts) {
-  return worth_down(module, trigger_pkts - 1);
-}
-
 namespace {
 
 // Whether a module without a buffer runs exactly when the module before it releases a batch, and
@@ -214,14 +210,11 @@ void evaluate(const Program& program, const Triggers& triggers_pkts, Evaluation&
     const ProgramModule& module = program.modules[v];
     out.fill_ns[v] = 0;
     out.fill_variance[v] = 0;
-    const bool is_held = is_holding(module, triggers_pkts[v]);
-    if (!is_held && module.least_pkts <= 1) continue;
+    if (!is_holding(module, triggers_pkts[v]) && module.least_pkts <= 1) continue;
     const double rate = rate_of(program, module, out.task_pkt_ns[module.task]);
-    out.fill_ns[v] =
-        fill_ns(program, module, triggers_pkts[v], rate) + least_fill_ns(program, module, rate);
-    if (!is_held) continue;
-    if (!program.mixes_fills || !program.tasks[module.task].is_saturated) continue;
-    out.fill_variance[v] = FillSum::variance_of(out.fill_ns[v], triggers_pkts[v]);
+    const Fill fill = fill_of(program, module, triggers_pkts[v], rate);
+    out.fill_ns[v] = fill.ns;
+    if (program.mixes_fills) out.fill_variance[v] = FillSum::variance_of(fill);
   }
   evaluate_delays(program, out);
 }
@@ -275,7 +268,8 @@ void evaluate_delays(const Program& program, Evaluation& out) {
     add_modules(program, out, flow.modules_begin + until, flow.modules_end, sum);
     const double fills_ns = sum.fills.delay_ns();
     sum.turnaround_ns -= early_ns(program, out, flow);
-    if (sum.fills.sum_ns > 0) sum.turnaround_ns = std::max(sum.turnaround_ns, flow.holding_ns);
+    if (sum.fills.sum_ns > 0)
+      sum.turnaround_ns = std::max(sum.turnaround_ns, flow.least_turnaround_ns);
     out.fills[f] = sum.fills;
     out.mixing_ns[f] = sum.fills.sum_ns - fills_ns;
     out.delay_ns[f] = fills_ns + sum.services_ns + sum.turnaround_ns;

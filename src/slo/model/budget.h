@@ -91,7 +91,7 @@ struct ProgramTask {
 
 struct ProgramFlow {
   double budget_ns = kNoBudgetNs;  // for turnaround, fills and services together
-  double holding_ns = 0;           // least turnaround to assume while the flow is held
+  double least_turnaround_ns = 0;  // to assume while the flow is held
   double runs_early = 0;           // its packets leave their own run so much of it before its end
   uint32_t modules_begin = 0;      // into Program::flow_modules
   uint32_t modules_end = 0;
@@ -125,6 +125,12 @@ struct Program {
   std::vector<uint32_t> flow_tasks;
 };
 
+// What a packet waits for the batch that it becomes part of, and how many packets that batch has.
+struct Fill {
+  double ns = 0;
+  double pkts = 1;
+};
+
 // What the fills on a flow's path add to the percentile of its delay.
 struct FillSum {
   bool mixes = false;    // false: fills are simply added
@@ -139,15 +145,14 @@ struct FillSum {
     const double over_ns = std::sqrt(std::max(0.0, variance)) - spread_ns;
     return std::min(sum_ns, sum_ns / 2 + sigmas * std::max(0.0, over_ns));
   }
-  // Adds the fill of a batch of this size, or removes it with sign -1.
-  void add(double fill_ns, double trigger_pkts, double sign = 1) {
-    if (fill_ns <= 0) return;
-    sum_ns += sign * fill_ns;
-    variance += sign * variance_of(fill_ns, trigger_pkts);
+  // Adds a fill, or removes it with sign -1.
+  void add(const Fill& fill, double sign = 1) {
+    sum_ns += sign * fill.ns;
+    variance += sign * variance_of(fill);
   }
   // Variance from the packet's place in its batch and from irregular arrivals.
-  [[nodiscard]] static double variance_of(double fill_ns, double trigger_pkts) {
-    return fill_ns * fill_ns * (1.0 / 12 + 0.5 / trigger_pkts);
+  [[nodiscard]] static double variance_of(const Fill& fill) {
+    return fill.ns <= 0 ? 0 : fill.ns * fill.ns * (1.0 / 12 + 0.5 / fill.pkts);
   }
 };
 
@@ -156,7 +161,7 @@ void share_paths(Program& program);
 
 // The model at one vector of triggers.
 struct Evaluation {
-  double load = 0;                     // objective: busy share, summed over tasks
+  double load = 0;                     // objective: busy share times weight, summed over tasks
   std::vector<double> task_pkt_ns;     // time of a packet: 1 / highest rate
   std::vector<double> task_spread_ns;  // standard deviation of the work of K runs
   std::vector<double> turnaround_ns;   // by task
@@ -217,9 +222,8 @@ struct Evaluation {
 void mark_worth(ProgramModule& module);
 // For a staircase of costs: the largest trigger up to this one that is worth using, or 0.
 [[nodiscard]] double worth_down(const ProgramModule& module, double trigger_pkts);
-// Next larger trigger that holds and is worth using, or 0 if there is none; next smaller one, or 0.
+// Next larger trigger that holds and is worth using, or 0 if there is none.
 [[nodiscard]] double next_up(const ProgramModule& module, double trigger_pkts);
-[[nodiscard]] double next_down(const ProgramModule& module, double trigger_pkts);
 // Rate at which packets reach a module, at a task's time per packet.
 [[nodiscard]] inline double rate_of(const Program& program, const ProgramModule& module,
                                     double task_pkt_ns) {
@@ -242,6 +246,13 @@ void mark_worth(ProgramModule& module);
                                           double rate_pkts_per_ns) {
   if (module.least_pkts <= 1 || rate_pkts_per_ns <= 0) return 0;
   return program.fill_share * (module.least_pkts - 1) / rate_pkts_per_ns;
+}
+// Both together, and the size of that batch.
+[[nodiscard]] inline Fill fill_of(const Program& program, const ProgramModule& module,
+                                  double trigger_pkts, double rate_pkts_per_ns) {
+  return {fill_ns(program, module, trigger_pkts, rate_pkts_per_ns) +
+              least_fill_ns(program, module, rate_pkts_per_ns),
+          is_holding(module, trigger_pkts) ? trigger_pkts : module.least_pkts};
 }
 // Fill time of holding at all, by the line that larger triggers are on: bypassing saves at least this
 // much delay.

@@ -192,7 +192,7 @@ TEST(Budget, CutBunchesFillForLongerAndHoldingHasAFloor) {
   evaluate(program, {9}, at);
   EXPECT_DOUBLE_EQ(at.fill_ns[0], 8'800) << "a cut batch waits for the next one to arrive";
   program.modules[0].arriving_pkts = 8;
-  program.flows[0].holding_ns = 50'000;
+  program.flows[0].least_turnaround_ns = 50'000;
   evaluate(program, {24}, at);
   EXPECT_DOUBLE_EQ(at.delay_ns[0], 50'000 + 23'000 + at.service_ns[0]);
   evaluate(program, {0}, at);

@@ -11,8 +11,8 @@
 
 namespace batchplane::slo {
 
-// One flow: slo = turnaround + bias + fill + service + slack. Terms that a controller does not know
-// are 0.
+// One flow: slo = turnaround + bias + fill + service + slack, and what a packet scheduler may take beyond its mean.
+// Terms that a controller does not know are 0.
 struct FlowExplanation {
   // One buffer on its path.
   struct Part {

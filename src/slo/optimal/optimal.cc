@@ -47,7 +47,7 @@ Decision Optimal::step(const Snapshot& snapshot) {
   alike_.find(snapshot, view_.program());
   for (uint32_t f = 0; f < flows_.size(); ++f) flows_[f].delay.begin(snapshot.flows[f].slo_ns);
   const bool any = load_.update(snapshot, view_);
-  if (!any || is_lull(snapshot)) {
+  if (!any || passes_over_lull(snapshot)) {
     // The chosen triggers stay for when more packets come.
     if (has_decided_) judge(snapshot, decision);
     return decision;
@@ -79,19 +79,19 @@ bool Optimal::keeps_budget(const Evaluation& at, uint32_t f) const {
 
 // Whether the flow keeps its SLO under the triggers in force, or is about as late as in the plan. Margins are
 // for plans: what was measured may use them up. One period of noise is no reason to move.
-bool Optimal::keeps_slo(const Evaluation& in_force, uint32_t f) const {
+bool Optimal::keeps_slo(const Evaluation& now, uint32_t f) const {
   const Flow& flow = flows_[f];
   if (flow.delay.slo_ns() <= 0) return true;
   if (found_.solution.is_infeasible[f]) {
-    return in_force.delay_ns[f] <= kLeftOut * at_.delay_ns[f];
+    return now.delay_ns[f] <= kLeftOut * at_.delay_ns[f];
   }
   if (flow.is_excused || flow.delay.measured_ns() <= 0 || flow.delay.has_other_slo()) {
-    return keeps_budget(in_force, f);
+    return keeps_budget(now, f);
   }
   const double most_ns = flow.delay.slo_ns() * (stretch_ > 0 ? stretch_ : 1);
   const double delay_ns = std::min(flow.delay.measured_ns(), flow.delay.usual_ns());
   const bool is_late = stretch_ <= 1 && flow.delay.is_late();
-  return !is_late && delay_ns + view_.egress_ns(f) <= most_ns;
+  return !is_late && delay_ns + view_.egress_beyond_mean_ns(f) <= most_ns;
 }
 
 bool Optimal::keep_budgets(const Evaluation& at) const {
@@ -101,9 +101,9 @@ bool Optimal::keep_budgets(const Evaluation& at) const {
   return true;
 }
 
-bool Optimal::keep_slos(const Evaluation& in_force) const {
+bool Optimal::keep_slos(const Evaluation& now) const {
   for (uint32_t f = 0; f < flows_.size(); ++f) {
-    if (!keeps_slo(in_force, f)) return false;
+    if (!keeps_slo(now, f)) return false;
   }
   return true;
 }
@@ -115,16 +115,16 @@ void Optimal::evaluate_at(const Triggers& triggers_pkts, Evaluation& out) {
   evaluate(view_.program(), triggers_pkts, out);
 }
 
-// Starts from the triggers in force. Where one is above what a buffer may hold, or a flow misses its SLO,
+// Starts from the triggers in force, which are `now` in the plan's program. Where one is above what a buffer may hold, or a flow misses its SLO,
 // the modules concerned get the new triggers, together with those that are alike.
-void Optimal::mix(Triggers& triggers_pkts) const {
+void Optimal::mix(const Evaluation& now, Triggers& triggers_pkts) const {
   const Program& program = view_.program();
   for (uint32_t h = 0; h < triggers_pkts.size(); ++h) {
     if (triggers_pkts[h] > program.modules[h].max_pkts) triggers_pkts[h] = chosen_[h];
   }
   std::vector<bool> moves(flows_.size(), false);  // by the first of the flows that are alike
   for (uint32_t f = 0; f < flows_.size(); ++f) {
-    if (!keeps_slo(trial_, f)) moves[alike_.flows()[f]] = true;
+    if (!keeps_slo(now, f)) moves[alike_.flows()[f]] = true;
   }
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     if (!moves[alike_.flows()[f]]) continue;
@@ -173,7 +173,7 @@ void Optimal::keep_what_fits() {
   follow_gain(now / best);
   const bool stays = carries(trial_) && (tries_.is_back() || keep_slos(trial_));
   if (tries_.may_try() || !stays) {
-    mix(kept);
+    mix(trial_, kept);
     const bool is_mixed = kept != view_.current();
     if (is_mixed) evaluate_at(kept, trial_);
     const bool gains = cost_of(trial_) - best > std::max(kKeepWithin, gain_noise_) * best;
@@ -203,7 +203,7 @@ void Optimal::bypass_where_idle() {
   evaluate_at(Triggers(chosen_.size(), 0), trial_);
   for (uint32_t h = 0; h < chosen_.size(); ++h) {
     const uint32_t t = program.modules[h].task;
-    if (load_.is_saturated() && (holds[t] || !load_.is_held_up(t))) continue;
+    if (load_.is_saturated() && (holds[t] || !load_.has_long_gaps(t))) continue;
     double load = load_.work_share(t);
     if (holds[t]) load = std::max(load, trial_.task_pkt_ns[t] * program.tasks[t].rate_pkts_per_ns);
     if (load <= (holds[t] ? kIdleAgain : kIdleLoad)) chosen_[h] = 0;
@@ -211,10 +211,12 @@ void Optimal::bypass_where_idle() {
   take(chosen_);
 }
 
+namespace {
 bool is_worth_a_command(double old_limit_ns, double limit_ns) {
   return limit_ns < old_limit_ns * (1 - kLimitLower) ||
          limit_ns > old_limit_ns * (1 + kLimitHigher);
 }
+}  // namespace
 
 // A stage always collects. Where no flow asks for a limit, it keeps its own.
 void Optimal::change_stage(const Snapshot& snapshot, uint32_t h, Decision& decision) {
@@ -266,7 +268,7 @@ void Optimal::change(const Snapshot& snapshot, Decision& decision) {
   rings_.decide(decision);
 }
 
-bool Optimal::is_lull(const Snapshot& snapshot) {
+bool Optimal::passes_over_lull(const Snapshot& snapshot) {
   bool is_lull = has_decided_ && load_.is_lull() && load_.window_pkts() == 0;
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     is_lull &= !flows_[f].delay.has_other_slo();

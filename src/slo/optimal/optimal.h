@@ -43,7 +43,9 @@ class Optimal final : public Controller {
     // sends beyond its share of a link: its packets wait there anyway
     bool is_beyond_share = false;
     bool is_left_out = false;  // no triggers were found that keep its SLO
-    bool is_excused = false;   // late because of the backlog, or of what is left of it
+    // The period says nothing about its triggers: of a backlog, or what is left of it, beyond its share of a link,
+    // of a new ring credit, or of a stall of the machine.
+    bool is_excused = false;
     exec::FlowVerdict verdict;
   };
 
@@ -53,18 +55,18 @@ class Optimal final : public Controller {
   };
 
   // optimal.cc: a step, and what becomes of its plan.
-  [[nodiscard]] bool is_lull(const Snapshot& snapshot);
+  [[nodiscard]] bool passes_over_lull(const Snapshot& snapshot);
   void follow_gain(double gain);
   [[nodiscard]] bool should_come_back(const Kept::Point& back) const;
   void keep_what_fits();
-  void mix(Triggers& triggers_pkts) const;
+  void mix(const Evaluation& now, Triggers& triggers_pkts) const;
   void take(Triggers triggers_pkts);
   // Whether SLOs are kept: by the model (keeps_budget), by what was measured (is_any_late, stays_late,
   // is_fine_as_it_is), or by both, of the triggers in force (keeps_slo).
   [[nodiscard]] bool keeps_budget(const Evaluation& at, uint32_t flow) const;
   [[nodiscard]] bool keep_budgets(const Evaluation& at) const;
-  [[nodiscard]] bool keeps_slo(const Evaluation& in_force, uint32_t flow) const;
-  [[nodiscard]] bool keep_slos(const Evaluation& in_force) const;
+  [[nodiscard]] bool keeps_slo(const Evaluation& now, uint32_t flow) const;
+  [[nodiscard]] bool keep_slos(const Evaluation& now) const;
   void evaluate_at(const Triggers& triggers_pkts, Evaluation& out);
   [[nodiscard]] bool looks_without() const;
   void bypass_where_idle();
@@ -72,6 +74,7 @@ class Optimal final : public Controller {
   void change_stage(const Snapshot& snapshot, uint32_t head, Decision& decision);
   // optimal_learn.cc: what a period tells.
   void learn(const Snapshot& snapshot);
+  [[nodiscard]] double beside_ns(uint32_t flow) const;
   [[nodiscard]] double modelled_now_ns(uint32_t flow) const;
   bool learn_place(const exec::FlowPeriod& period, uint32_t flow);
   void share_ratios();
@@ -92,9 +95,11 @@ class Optimal final : public Controller {
   void give_up_margins();
   void plan_stretched(double stretch);
   void plan(uint32_t credit_batches);
+  // take() is for triggers alone. These bring the rate, weights and budgets of the plan: of the one at hand, of
+  // one given up for it, and of the one at hand with other triggers.
   void adopt_plan();
   void restore(JointSolution found);
-  void restore_triggers(Triggers triggers_pkts);
+  void adopt_triggers(Triggers triggers_pkts);
   void plan_nested(double rate_pkts_per_ns);
   [[nodiscard]] bool is_settled_by_full_outer();
   void solve_with(Search& search, double rate_pkts_per_ns);
@@ -144,23 +149,24 @@ class Optimal final : public Controller {
   Joint joint_;
   // Of the plan: its prices, and the flows left out. chosen_ may be other triggers, of keep_what_fits().
   JointSolution found_;
-  Evaluation in_force_;  // the model at the period's triggers
-  Evaluation at_;        // the model at the chosen triggers
+  Evaluation in_force_;  // the model at the period's triggers, rate and arrivals
+  Evaluation at_;        // the model at the chosen triggers, in the plan's program
   Evaluation trial_;
   std::vector<Flow> flows_;
   Triggers chosen_;                  // by head
   std::vector<uint64_t> limits_ns_;  // age limits, by head
   // longest time in the task that age limits may allow, by flow; 0: it sets no limits
   std::vector<double> bounds_ns_;
-  // Factor on all SLOs, the smallest with which triggers carry the load; 0: the load is carried
-  // with SLOs less their margins.
+  // Factor on all SLOs, without margins: the smallest with which triggers carry the load, or 1 where margins
+  // would leave flows out. 0: SLOs less their margins.
   double stretch_ = 0;
   bool has_decided_ = false;
-  bool is_try_ = false;     // the chosen triggers are a try, for a gain
-  uint32_t lulls_ = 0;      // in a row
-  double last_gain_ = 0;    // cost of the triggers in force over that of the best
-  double gain_noise_ = 0;   // its mean change from period to period at rest
-  bool has_moved_ = false;  // the last decision moved triggers
+  bool is_try_ = false;         // the chosen triggers are a try, for a gain
+  uint32_t lulls_ = 0;          // in a row
+  uint32_t late_in_a_row_ = 0;  // periods that broke an SLO
+  double last_gain_ = 0;        // cost of the triggers in force over that of the best
+  double gain_noise_ = 0;       // its mean change from period to period at rest
+  bool has_moved_ = false;      // the last decision moved triggers
 };
 
 }  // namespace batchplane::slo

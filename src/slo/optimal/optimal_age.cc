@@ -18,8 +18,8 @@ constexpr double kFewAged = 0.1;   // share of releases by age that is assumed a
 struct RunTime {
   double mean_ns = 0;
   double spread_ns = 0;
-  // May pass between a deadline and the end of the module's own firing, not counting its service: the
-  // current run, and other buffers that expire together with it.
+  // May pass between a deadline and the start of the release: the current run, and other buffers that expire
+  // together with it.
   double allowance_ns = 0;
   double often_ns = 0;  // the same, for buffers of which many batches leave by age
 
@@ -74,7 +74,7 @@ void reserve_for_ages(ProgramView& view, const Evaluation& at, const std::vector
   const std::vector<RunTime> runs = run_times(view, at, triggers_pkts, true);
   for (size_t f = 0; f < program.flows.size(); ++f) {
     ProgramFlow& flow = program.flows[f];
-    flow.holding_ns = 0;
+    flow.least_turnaround_ns = 0;
     if (bound_ns[f] == 0 || flow.budget_ns == kNoBudgetNs) continue;
     double turnaround_ns = 0;
     double max_ns = -kNoBudgetNs;  // largest allowance, less its task's turnaround
@@ -84,7 +84,7 @@ void reserve_for_ages(ProgramView& view, const Evaluation& at, const std::vector
       max_ns = std::max(max_ns, runs[t].allowance_ns - at.turnaround_ns[t]);
     }
     const double limited_ns = turnaround_ns + max_ns + flow.budget_ns - bound_ns[f];
-    flow.holding_ns = std::max(0.0, limited_ns);
+    flow.least_turnaround_ns = std::max(0.0, limited_ns);
   }
 }
 
@@ -96,11 +96,11 @@ void limit_flow(const ProgramView& view, const Evaluation& at, const ProgramFlow
                 double bound_ns, const Triggers& triggers_pkts, bool is_saturated,
                 const std::vector<RunTime>& runs, std::vector<double>& limits) {
   const Program& program = view.program();
-  for (uint32_t t = flow.tasks_begin; t < flow.tasks_end; ++t) {
-    const uint32_t task = program.flow_tasks[t];
+  for (uint32_t at_task = flow.tasks_begin; at_task < flow.tasks_end; ++at_task) {
+    const uint32_t task = program.flow_tasks[at_task];
     double left_ns = bound_ns - runs[task].allowance_ns;
     for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
-      if (i != t) left_ns -= at.turnaround_ns[program.flow_tasks[i]];
+      if (i != at_task) left_ns -= at.turnaround_ns[program.flow_tasks[i]];
     }
     for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
       const uint32_t v = program.flow_modules[i];

@@ -11,7 +11,7 @@
 
 namespace batchplane::slo {
 
-// Sets the part of each flow's budget that holding packets takes (ProgramFlow::holding_ns). Without
+// Sets the part of each flow's budget that holding packets takes (ProgramFlow::least_turnaround_ns). Without
 // it, buffers would reach their age limits before their triggers, and the triggers would have no
 // effect.
 void reserve_for_ages(ProgramView& view, const Evaluation& at, const std::vector<double>& bound_ns,

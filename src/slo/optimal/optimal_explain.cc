@@ -52,7 +52,8 @@ const char* Optimal::why(uint32_t h, bool is_bound) const {
   }
   if (view_.is_stage(h) && module.max_pkts == 0) return "what comes while the device is busy";
   if (view_.is_stage(h) && chosen_[h] == 0) return "what the device needs to keep up";
-  const uint32_t most_pkts = view_.is_stage(h) ? module.max_pkts : model_.batch_limit_pkts;
+  if (module.max_pkts == 0) return "a closed loop is held elsewhere";
+  const uint32_t most_pkts = module.max_pkts;
   if (!holding_pays(view_.program(), module, most_pkts)) return "batches arrive large enough";
   if (chosen_[h] == most_pkts) return "the largest batch";
   if (is_bound) return "a flow's budget";

@@ -60,11 +60,14 @@ bool Optimal::is_without_modules(uint32_t f) const {
   return row.modules_begin == row.modules_end;
 }
 
-double Optimal::modelled_now_ns(uint32_t f) const {
+// What a flow takes beside the program's delay.
+double Optimal::beside_ns(uint32_t f) const {
   const double service_ns = is_without_modules(f) ? view_.min_service_ns(f) : 0;
-  return in_force_.delay_ns[f] + flows_[f].ring_ns + view_.egress_took_ns(f) +
+  return flows_[f].ring_ns + view_.egress_took_ns(f) +
          static_cast<double>(settings_.turnaround_extra_ns) + service_ns;
 }
+
+double Optimal::modelled_now_ns(uint32_t f) const { return in_force_.delay_ns[f] + beside_ns(f); }
 
 // Before anything was held, saturated periods show how long before the end of its own run a flow's last
 // packets leave. Later the ratio covers what is wrong.
@@ -131,12 +134,11 @@ void Optimal::share_ratios() {
 }
 
 void Optimal::learn_margin() {
-  Margin::Seen seen{.has_moved = has_moved_, .was_used = true};
+  Margin::Seen seen{.has_moved = has_moved_, .was_used = stretch_ <= 0};
   for (const Flow& flow : flows_) {
     if (flow.delay.slo_ns() <= 0 || flow.is_left_out) continue;
     ++seen.flows;
     seen.is_late |= flow.delay.is_late_by_little();
-    seen.was_used &= stretch_ <= 0;
     const auto error = has_moved_ ? flow.delay.error_of_change() : flow.delay.error();
     if (!error) continue;
     ++seen.errors;
@@ -172,6 +174,7 @@ void Optimal::observe(const Snapshot& snapshot) {
   if (is_any_excused()) {
     tries_.skip();
   } else {
+    late_in_a_row_ = seen.is_kept() ? 0 : late_in_a_row_ + 1;
     seen.pkt_ns = bottleneck_ns(joint_, in_force_);
     tries_.observe(view_.current(), seen);
   }

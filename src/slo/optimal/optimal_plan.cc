@@ -19,6 +19,7 @@ constexpr double kSameRate = 0.01;  // relative change of the rate that ends the
 constexpr double kWorthAnother = 1.02;  // factor gained; for less, ring credits do not change
 // Of the time a flow may take: still kept, as rounds are not exact.
 constexpr double kAlmost = 1.02;
+constexpr uint32_t kManyLate = 4;     // periods in a row: triggers alone do not help
 constexpr double kFullLoad = 1.0;     // load of the busiest worker
 constexpr double kDrainLoad = 0.995;  // of the best rate: the most that draining may use
 // Factors on the SLOs, without margins.
@@ -56,15 +57,14 @@ double Optimal::may_take_ns(uint32_t f) const {
 
 void Optimal::set_budgets(double rate_pkts_per_ns) {
   wait_in_rings(rate_pkts_per_ns);
-  const auto extra_ns = static_cast<double>(settings_.turnaround_extra_ns);
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     const Flow& flow = flows_[f];
     ProgramFlow& row = view_.program().flows[f];
-    row.holding_ns = 0;
+    row.least_turnaround_ns = 0;
     row.budget_ns = kNoBudgetNs;
     if (flow.delay.slo_ns() <= 0 || flow.is_beyond_share) continue;
-    row.budget_ns = (may_take_ns(f) - view_.egress_ns(f)) / flow.delay.ratio() - extra_ns -
-                    flow.ring_ns - view_.egress_took_ns(f);
+    row.budget_ns =
+        (may_take_ns(f) - view_.egress_beyond_mean_ns(f)) / flow.delay.ratio() - beside_ns(f);
   }
 }
 
@@ -143,9 +143,7 @@ double Optimal::cost_of(const Evaluation& at) const {
 // The program at the plan's rate and weights, and its triggers.
 void Optimal::adopt_plan() {
   set_rate(joint_, found_.rate_pkts_per_ns, view_.program());
-  for (size_t t = 0; t < found_.weights.size(); ++t) {
-    view_.program().tasks[t].weight = found_.weights[t];
-  }
+  set_weights(found_.weights, view_.program());
   take(found_.solution.triggers_pkts);
   set_budgets(found_.rate_pkts_per_ns);
   reserve(at_);
@@ -160,7 +158,7 @@ void Optimal::restore(JointSolution found) {
 }
 
 // Takes these triggers at the rate of the plan, though it had others. They leave out no flow.
-void Optimal::restore_triggers(Triggers triggers_pkts) {
+void Optimal::adopt_triggers(Triggers triggers_pkts) {
   found_.solution.triggers_pkts = std::move(triggers_pkts);
   found_.solution.is_infeasible.assign(flows_.size(), false);
   adopt_plan();
@@ -192,7 +190,7 @@ bool Optimal::is_settled_by_full_outer() {
   JointSolution mine = found_;
   found_.rate_pkts_per_ns = 1 / std::max(1e-9, outer_ns);
   std::ranges::fill(found_.solution.prices, 0.0);  // no budget limits it
-  restore_triggers(*cheapest);
+  adopt_triggers(*cheapest);
   if (keep_budgets(at_)) return true;
   restore(std::move(mine));
   return false;
@@ -254,7 +252,7 @@ void Optimal::carry() {
   if (is_fine_as_it_is()) {
     // At the rate that is carried, not at the lower rate of the plan.
     joint_.offered_pkts_per_ns = found_.rate_pkts_per_ns = offered;
-    return restore_triggers(view_.current());
+    return adopt_triggers(view_.current());
   }
   if (joint_.offered_pkts_per_ns <= best_rate()) {
     for (const double stretch : kStretches) {
@@ -290,15 +288,17 @@ double Optimal::lateness() const {
     const FlowDelay& delay = flows_[f].delay;
     if (delay.slo_ns() <= 0) continue;
     const double takes_ns =
-        delay.ratio() * (at_.delay_ns[f] + flows_[f].ring_ns + view_.egress_took_ns(f)) +
-        view_.egress_ns(f);
+        delay.ratio() * (at_.delay_ns[f] + beside_ns(f)) + view_.egress_beyond_mean_ns(f);
     worst = std::max(worst, takes_ns / std::max(1.0, may_take_ns(f)));
   }
   return worst;
 }
 
-// An SLO was broken, and the plan leaves everything as it is.
-bool Optimal::stays_late() const { return is_any_late() && chosen_ == view_.current(); }
+// An SLO was broken, and the plan leaves everything as it is, or what followed from late periods has not helped.
+bool Optimal::stays_late() const {
+  const bool moves = chosen_ != view_.current() && late_in_a_row_ < kManyLate;
+  return is_any_late() && !moves;
+}
 
 bool Optimal::is_any_late() const {
   return std::ranges::any_of(flows_, [](const Flow& flow) { return flow.delay.is_late(); });
@@ -309,7 +309,7 @@ bool Optimal::take_credit_back() {
   const auto back = rings_.way_back(!is_any_late(), stays_late(), load_.rate_pkts_per_ns());
   if (!back) return false;
   rings_.set_credit(back->credit_batches);
-  restore_triggers(back->triggers_pkts);
+  adopt_triggers(back->triggers_pkts);
   return true;
 }
 

@@ -153,7 +153,7 @@ void Optimal::judge_flow(const Snapshot& snapshot, uint32_t f, double feedback, 
   }
   if (delay.slo_ns() <= 0) return;
   verdict.slack_ns = delay.slo_ns() - verdict.turnaround_ns - verdict.fill_ns - verdict.service_ns -
-                     view_.egress_ns(f);
+                     view_.egress_beyond_mean_ns(f);
   verdict.multiplier_pps_per_us = pps_per_us(f, feedback, busiest_ns);
   verdict.state = exec::is_slo_broken(period, settings_.percentile) ? exec::FlowState::kViolating
                                                                     : exec::FlowState::kMet;

@@ -23,15 +23,15 @@ std::vector<double> worker_ns(const Joint& joint, const Evaluation& at) {
   return sums;
 }
 
-// The only task that takes any time; kSeveral when several do.
-constexpr size_t kSeveral = ~size_t{0};
+// The only task that takes any time; kNotOne when several do, or none.
+constexpr size_t kNotOne = ~size_t{0};
 size_t only_task(const Program& program) {
-  size_t only = kSeveral;
+  size_t only = kNotOne;
   for (size_t t = 0; t < program.tasks.size(); ++t) {
     const bool takes_time =
         program.tasks[t].other_run_ns > 0 ||
         std::ranges::any_of(program.modules, [&](const auto& m) { return m.task == t; });
-    if (takes_time && only != kSeveral) return kSeveral;
+    if (takes_time && only != kNotOne) return kNotOne;
     if (takes_time) only = t;
   }
   return only;
@@ -48,10 +48,20 @@ void weigh(const Joint& joint, const Evaluation& at, bool is_saturated, Program&
   }
 }
 
+std::vector<double> weights_of(const Program& program) {
+  std::vector<double> weights;
+  for (const ProgramTask& task : program.tasks) weights.push_back(task.weight);
+  return weights;
+}
+
 }  // namespace
 
 double bottleneck_ns(const Joint& joint, const Evaluation& at) {
   return std::ranges::max(worker_ns(joint, at));
+}
+
+void set_weights(const std::vector<double>& weights, Program& program) {
+  for (size_t t = 0; t < weights.size(); ++t) program.tasks[t].weight = weights[t];
 }
 
 void set_rate(const Joint& joint, double rate_pkts_per_ns, Program& program) {
@@ -62,7 +72,7 @@ void set_rate(const Joint& joint, double rate_pkts_per_ns, Program& program) {
   if (joint.offered_pkts_per_ns > 0) return;
   // The rate of a single task follows from its triggers: the solver finds this fixed point.
   const size_t only = only_task(program);
-  if (only != kSeveral) program.tasks[only].is_saturated = true;
+  if (only != kNotOne) program.tasks[only].is_saturated = true;
 }
 
 JointSolution solve_joint(const Joint& joint, double first_rate_pkts_per_ns, Program& program,
@@ -72,7 +82,7 @@ JointSolution solve_joint(const Joint& joint, double first_rate_pkts_per_ns, Pro
   bool has_best = false;
   size_t best_short = 0;
   for (ProgramTask& task : program.tasks) task.weight = 1;
-  if (joint.offered_pkts_per_ns <= 0 && only_task(program) != kSeveral) {
+  if (joint.offered_pkts_per_ns <= 0 && only_task(program) != kNotOne) {
     set_rate(joint, rate, program);
     best.solution = solver.solve(program);
     best.rate_pkts_per_ns = 1 / std::max(1e-9, bottleneck_ns(joint, best.solution.model));
@@ -100,6 +110,7 @@ JointSolution solve_joint(const Joint& joint, double first_rate_pkts_per_ns, Pro
       best.solution.prices = found.prices;
       for (double& price : best.solution.prices) price *= next / rate;
       best.solution.is_infeasible = found.is_infeasible;
+      best.weights = weights_of(program);
       best.rate_pkts_per_ns = next;
       best_short = n_short;
       has_best = true;
@@ -109,11 +120,9 @@ JointSolution solve_joint(const Joint& joint, double first_rate_pkts_per_ns, Pro
     rate = next;
     weigh(joint, found.model, is_saturated, program);
   }
-  if (joint.offered_pkts_per_ns > 0) {
-    for (ProgramTask& task : program.tasks) task.weight = 1;
-  }
+  if (joint.offered_pkts_per_ns > 0) best.weights.assign(program.tasks.size(), 1);
   set_rate(joint, best.rate_pkts_per_ns, program);
-  for (const ProgramTask& task : program.tasks) best.weights.push_back(task.weight);
+  set_weights(best.weights, program);
   evaluate(program, best.solution.triggers_pkts, best.solution.model);
   return best;
 }

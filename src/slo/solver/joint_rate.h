@@ -27,6 +27,9 @@ struct Joint {
 // saturated: its rate follows from its triggers.
 void set_rate(const Joint& joint, double rate_pkts_per_ns, Program& program);
 
+// Sets the weights of the tasks' loads in the objective.
+void set_weights(const std::vector<double>& weights, Program& program);
+
 // Triggers with the highest rate, or with the least load if the whole offered load is carried, with
 // every flow within its budget and no worker loaded beyond 1: a fixed point of rate and weights
 // over Solver::solve(). `program` is left at the rates of the solution.

@@ -151,7 +151,7 @@ double Solver::room_of(const Program& program, uint32_t f, double& min_ns) const
     room_ns += needs_[v].slope_ns - needs_[v].first_ns;
     min_ns += needs_[v].slope_ns;
   }
-  return room_ns - (may_hold ? std::max(turnaround_ns, flow.holding_ns) : turnaround_ns);
+  return room_ns - (may_hold ? std::max(turnaround_ns, flow.least_turnaround_ns) : turnaround_ns);
 }
 
 // For a flow that could be served, but not held everywhere that holding pays: bypasses the buffer
@@ -166,7 +166,7 @@ bool Solver::bypass_dearest(const Program& program, uint32_t f) {
     max_ns = needs_[v].first_ns;
     dearest = v;
   }
-  if (max_ns < 0 || (max_ns == 0 && flow.holding_ns == 0)) return false;
+  if (max_ns < 0 || (max_ns == 0 && flow.least_turnaround_ns == 0)) return false;
   is_free_[dearest] = 0;
   return true;
 }
@@ -184,7 +184,7 @@ void Solver::set_needs(const Program& program) {
   }
 }
 
-void Solver::set_budgets(const Program& program) {
+void Solver::set_relaxed_rooms(const Program& program) {
   set_needs(program);
   any_short_ = false;
   for (uint32_t f = 0; f < program.flows.size(); ++f) {
@@ -252,11 +252,11 @@ bool Solver::update_emphasis(const Program& program) {
   return is_steady;
 }
 
-// Solves one convex problem; true when the point no longer moves.
+// Solves one convex problem; true when the point no longer moves, or this was the last iterate.
 bool Solver::iterate(const Program& program, bool is_last) {
   evaluate(program, point_.size, at_);
   slopes_at(program, at_, slopes_);
-  set_budgets(program);
+  set_relaxed_rooms(program);
   set_penalties(program);
   set_weights(program);
   last_size_ = point_.size;
@@ -304,6 +304,7 @@ bool Solver::relax_all(const Program& program, bool is_warm) {
     }
   };
   if (is_warm) {
+    choose_free(program);
     clamp_to_bounds();
     relax(program);
     if (!any_short_) return true;
@@ -337,7 +338,6 @@ double Solver::excess_of(const Program& program, const Evaluation& at) {
 // back.
 void Solver::solve_round(const Program& program) {
   for (uint32_t round = 0; round <= kMaxExclusions; ++round) {
-    choose_free(program);
     if (!relax_all(program, has_point_ && round == 0) && round < kMaxExclusions) {
       exclude_short(program);
       continue;
@@ -413,7 +413,6 @@ Relaxation Solver::relaxed(const Program& program, double settled) {
   start(program);
   settled_ = settled;
   max_iterates_ = kManyIterates;
-  choose_free(program);
   relax_all(program, false);
   settled_ = kSettled;
   max_iterates_ = kMaxIterates;

@@ -3,8 +3,9 @@
 // with every flow within its budget. docs/model.md justifies each step.
 //
 // relax:  with turnaround and rates fixed at the last iterate, the problem is separable and
-// convex, and its dual has one price per flow. Iterates start from the largest triggers,
-// where turnaround is least, so points that are feasible only at large triggers are found.
+// convex, and its dual has one price per flow. The first solve starts from the largest triggers,
+// where turnaround is least, so points that are feasible only at large triggers are found. Later solves start from
+// the last point where that leads to a solution, which may be another fixed point.
 // round:  round down, bypass where holding does not pay off, then raise by gain per delay.
 // search: move single triggers, in small programs also pairs, while the others make room.
 #pragma once
@@ -74,7 +75,7 @@ class Solver {
   void set_penalties(const Program& program);
   [[nodiscard]] bool penalties_are_final(const Program& program) const;
   void set_needs(const Program& program);
-  void set_budgets(const Program& program);
+  void set_relaxed_rooms(const Program& program);
   double room_of(const Program& program, uint32_t flow, double& min_ns) const;
   bool bypass_dearest(const Program& program, uint32_t flow);
   bool update_emphasis(const Program& program);
@@ -171,12 +172,14 @@ class Solver {
   };
   Point point_;
   std::vector<double> last_size_;
-  std::vector<uint8_t> is_free_;    // may hold
-  std::vector<uint8_t> is_pinned_;  // bypassed regardless of prices
+  std::vector<uint8_t> is_free_;  // may hold
+  std::vector<uint8_t>
+      is_pinned_;  // keeps its trigger: bypassed for good, or the one that a move tries
   std::vector<double> module_price_;
   std::vector<double> weight_;     // of 1 / q in the objective, including the emphasis
   std::vector<double> own_price_;  // price of q, in addition to the flows' prices
-  std::vector<double> room_ns_;    // by flow: limit on the sum of delay_slope * q
+  // By flow: limit on the sum of delay_slope * q in the relaxed problem; among integers, what is left of the budget.
+  std::vector<double> room_ns_;
   std::vector<double> task_room_ns_;
   // By module: service, time away and least fill while bypassed; what the slope of its delay says
   // of its arriving batch; and the fill of the first packet held.

@@ -20,7 +20,8 @@ void Solver::equalise(const Program& program, double most) {
     return std::ranges::all_of(active_,
                                [&](uint32_t v) { return is_holding(program.modules[v], to); });
   };
-  for (double to = most; holds(to); --to) {
+  const ProgramModule& first = program.modules[active_.front()];
+  for (double to = most; holds(to); to = worth_down(first, to - 1)) {
     for (const uint32_t v : active_) point_.triggers[v] = to;
     const bool all_fit = fits(program);
     if (trial_.load > most_load) break;

@@ -58,8 +58,8 @@ double Solver::step_price(uint32_t f) {
   const auto fits = [&](double miss_ns) {
     return std::abs(miss_ns) <= kTight * std::abs(room_ns_[f]);
   };
-  // After a Newton step the prices of most flows are right. Where too much is used at the old price, more is
-  // without it.
+  // After a Newton step the prices of most flows are right. Where too much is used at the old price, even more is at
+  // none, which need not be asked for.
   const double old_miss_ns = old > 0 ? used_ns(f, 0, slope) - room_ns_[f] : 0;
   if (old > 0 && fits(old_miss_ns)) return 0;
   if (room_ns_[f] == kNoBudgetNs ||

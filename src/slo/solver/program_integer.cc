@@ -67,7 +67,7 @@ void Solver::set_rooms(const Program& program) {
     if (is_hopeful_) room_ns_[f] += hope_ns(program, flow);
     const bool is_held = fills_[f].sum_ns > 0;
     first_hold_ns_[f] =
-        is_held ? 0 : std::max(0.0, flow.holding_ns - turnaround_of(program, at_, flow));
+        is_held ? 0 : std::max(0.0, flow.least_turnaround_ns - turnaround_of(program, at_, flow));
     for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
       double& room_ns = task_room_ns_[program.flow_tasks[i]];
       room_ns = std::min(room_ns, room_ns_[f]);
@@ -80,12 +80,12 @@ void Solver::set_rooms(const Program& program) {
 double Solver::fill_increase_ns(const Program& program, uint32_t f, uint32_t v, double to) const {
   const ProgramModule& module = program.modules[v];
   const double rate = rate_of(program, module, at_.task_pkt_ns[module.task]);
-  const double now_ns = fill_ns(program, module, point_.triggers[v], rate);
-  const double then_ns = fill_ns(program, module, to, rate);
-  if (!fills_[f].mixes) return then_ns - now_ns;
+  const Fill now = fill_of(program, module, point_.triggers[v], rate);
+  const Fill then = fill_of(program, module, to, rate);
+  if (!fills_[f].mixes) return then.ns - now.ns;
   FillSum fills = fills_[f];
-  fills.add(now_ns, point_.triggers[v], -1);
-  fills.add(then_ns, to);
+  fills.add(now, -1);
+  fills.add(then);
   return fills.delay_ns() - fills_[f].delay_ns();
 }
 
@@ -147,8 +147,8 @@ void Solver::take_room(const Program& program, uint32_t v, const Raise& raise) {
     const uint32_t f = module_flows_[i];
     room_ns_[f] -= service_ns + fill_increase_ns(program, f, v, raise.to) + first_hold_ns_[f];
     first_hold_ns_[f] = 0;
-    fills_[f].add(fill_ns(program, module, old, rate), old, -1);
-    fills_[f].add(fill_ns(program, module, raise.to, rate), raise.to);
+    fills_[f].add(fill_of(program, module, old, rate), -1);
+    fills_[f].add(fill_of(program, module, raise.to, rate));
   }
   point_.triggers[v] = raise.to;
   const uint32_t task = module.task;
@@ -231,7 +231,7 @@ bool Solver::lower_until_fits(const Program& program, size_t& worst) {
     slopes_at(program, trial_, slopes_);
     const size_t chosen = cheapest_to_lower(program, static_cast<uint32_t>(worst));
     if (chosen == point_.triggers.size()) return false;
-    point_.triggers[chosen] = next_down(program.modules[chosen], point_.triggers[chosen]);
+    point_.triggers[chosen] = worth_down(program.modules[chosen], point_.triggers[chosen] - 1);
   }
   return true;
 }

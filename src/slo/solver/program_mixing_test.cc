@@ -43,6 +43,21 @@ TEST(Mixing, IsWhatTheEquationSays) {
               1e-9);
 }
 
+// A bypassed stage still collects what its device needs: as much as with the same trigger, from a line through 1.
+TEST(Mixing, CountsWhatAStageCollectsThoughBypassed) {
+  Program program = two_in_a_row();
+  program.modules[0].least_pkts = 16;
+  program.modules[0].arriving_pkts = 16;
+  Evaluation bypassed;
+  evaluate(program, {0, 0}, bypassed);
+  const double fill_ns = bypassed.fill_ns[0];
+  EXPECT_NEAR(fill_ns, 15 / (0.25 / bypassed.task_pkt_ns[0]), 1e-6);
+  const double sigma_ns = bypassed.task_spread_ns[0];
+  const double variance = sigma_ns * sigma_ns + fill_ns * fill_ns * (1.0 / 12 + 1.0 / (2 * 16));
+  EXPECT_NEAR(fill_ns - bypassed.mixing_ns[0],
+              fill_ns / 2 + 1.645 * (std::sqrt(variance) - sigma_ns), 1e-9);
+}
+
 // With no spread to mix with, an irregular fill could count for more than its whole: it never does.
 TEST(Mixing, NeverAddsMoreThanTheFillsThemselves) {
   Program program = two_in_a_row();
@@ -117,7 +132,8 @@ Program mixing_program(uint64_t seed, uint32_t n_modules, uint32_t max_pkts) {
   program.tasks[0].spread_scale = 0.5 + 2.5 * rng.uniform();
   for (ProgramModule& module : program.modules) module.sure_pkts = 1;
   if (rng.below(2) == 0) return program;
-  for (ProgramFlow& flow : program.flows) flow.holding_ns = 0.5 * rng.uniform() * flow.budget_ns;
+  for (ProgramFlow& flow : program.flows)
+    flow.least_turnaround_ns = 0.5 * rng.uniform() * flow.budget_ns;
   return program;
 }
 

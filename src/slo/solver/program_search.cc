@@ -106,7 +106,8 @@ bool Solver::may_pay(const Program& program, uint32_t v, double to) const {
     const double fill_slope =
         search_slopes_.delay_slope[v] - module.cost_per_pkt_ns - module.away_pkt_ns;
     if (module.sure_pkts > 0) freed_ns += fill_slope * (module.arriving_pkts - module.sure_pkts);
-    left -= task.weight * module.share * task.rate_pkts_per_ns * program.hold_ns;
+    left -= task.weight * module.share * task.rate_pkts_per_ns *
+            (program.hold_ns + program.release_ns / then);
   }
   for (uint32_t i = module_flows_begin_[v]; i < module_flows_begin_[v + 1] && left > 0; ++i) {
     const ProgramFlow& flow = program.flows[module_flows_[i]];
@@ -199,6 +200,7 @@ void Solver::search(const Program& program) {
   tries_left_ = n > kMaxSearched ? 0 : n <= kMaxPairs ? kMaxTries : kMaxTries / n;
   while (tries_left_ > 0 && moves_one(program, best)) {
   }
+  // Only a point that keeps every budget, also of flows given up, is better than the rounds before.
   if (best.excess_ns > 0) {
     point_.triggers = backup_;
     return;

@@ -113,6 +113,38 @@ TEST_P(ProgramStairs, LargerBatches) {
   EXPECT_LE(tally.worst_ratio, 1.05);
 }
 
+// Also where modules that are alike get a common one.
+TEST(ProgramStairs, TriggersAreSizesWithCheaperPacketsThanSmallerOnes) {
+  uint32_t held = 0;
+  for (uint32_t i = 0; i < 100; ++i) {
+    Rng rng(i);
+    Program program;
+    program.tasks.push_back(
+        {.is_saturated = true, .run_pkts = 32, .other_run_ns = 900, .runs_waited = 3});
+    std::vector<Stair> stairs(8);
+    for (uint32_t v = 0; v < 8; ++v) {
+      program.modules.push_back(
+          {.share = 1.0 / 8, .arriving_pkts = 2, .max_pkts = 32, .sure_pkts = 1, .alike = 0});
+      make_stair(program.modules.back(), stairs[v], 4, 80 * (1 + 0.1 * rng.uniform()), 2);
+    }
+    for (uint32_t v = 0; v < 8; ++v) {
+      add_flow(program, (4'000 + 100 * i) * (1 + 0.3 * rng.uniform()), {v});
+    }
+    Solver solver;
+    solver.prepare(program);
+    const Solution& found = solver.solve(program);
+    for (uint32_t v = 0; v < 8; ++v) {
+      const ProgramModule& module = program.modules[v];
+      const double q = found.triggers_pkts[v];
+      held += q > 0;
+      for (double less = 3; less < q; ++less) {
+        EXPECT_LE(module.service_ns(q) / q, module.service_ns(less) / less * (1 + 1e-9)) << i;
+      }
+    }
+  }
+  EXPECT_GT(held, 200U);
+}
+
 INSTANTIATE_TEST_SUITE_P(Loads, ProgramStairs, testing::Bool());
 
 }  // namespace program_stairs_test

@@ -148,7 +148,8 @@ TEST(Program, HoldsOnlyWhatItsPriceAllows) {
     Rng rng(seed);
     Program program = random_program(rng, seed % 2 == 1);
     for (ProgramModule& module : program.modules) module.sure_pkts = 1;
-    for (ProgramFlow& flow : program.flows) flow.holding_ns = 0.5 * rng.uniform() * flow.budget_ns;
+    for (ProgramFlow& flow : program.flows)
+      flow.least_turnaround_ns = 0.5 * rng.uniform() * flow.budget_ns;
     Solver solver;
     solver.prepare(program);
     const Solution& solution = solver.solve(program);

@@ -53,6 +53,14 @@ def test_a_credit_that_leaves_no_margin_is_no_better() -> None:
     assert run_controlled(spec, "optimal", slo_ns).violated <= 2 * MAX_VIOLATED
 
 
+# A queue once formed outlives many plans without margins, which all promise more than what kept the SLO before:
+# late in three of eight periods.
+def test_many_late_periods_in_a_row_are_a_reason_for_another_credit() -> None:
+    spec = random_tasks(223)
+    slo_ns = slo_of(spec, random.Random(1223).uniform(0.5, 1.0))
+    assert run_controlled(spec, "optimal", slo_ns).violated <= 4 * MAX_VIOLATED
+
+
 # Within the SLO no triggers carry 0.99 of what full batches do. With another credit the plan keeps it by
 # carrying even less, which was taken for a gain again and again.
 def test_a_load_that_is_not_carried_within_the_slo_is_no_reason_for_another_credit() -> None:

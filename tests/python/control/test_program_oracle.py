@@ -177,7 +177,7 @@ def test_both_write_the_same_model(is_saturated: bool) -> None:
         for module in program["modules"]:
             module["sure_pkts"] = rng.choice([0, 1])
         for flow in program["flows"]:
-            flow["holding_ns"] = rng.choice([0, 0.5 * flow["budget_ns"]])
+            flow["least_turnaround_ns"] = rng.choice([0, 0.5 * flow["budget_ns"]])
         program["mixes_fills"] = rng.choice([False, True])
         for task in program["tasks"]:
             task["spread_scale"] = task["bare_scale"] = rng.choice([1.0, 0.5, 3.0])
