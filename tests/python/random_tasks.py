@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from random_pipelines import BATCH_PKTS, LOOP, RandomPipeline
@@ -101,22 +101,28 @@ class Found:
 
     rate_pps: float
     delays_ns: tuple[int, ...]  # p95 of each flow
-    violated: float = 0.0  # share of periods in which any flow was late
+    broken: tuple[bool, ...] = ()  # by period: any flow was late
+    settling: tuple[bool, ...] = ()  # the same of the periods before
+
+    @property
+    def violated(self) -> float:
+        """The share of periods in which any flow was late."""
+        return sum(self.broken) / len(self.broken)
 
 
 def _measured(periods: Iterable[Mapping[str, Any]]) -> Found:
     """Sums over these periods, and the worst delay of each flow."""
-    pkts, ns, n_late, n_periods = 0, 0, 0, 0
+    pkts, ns = 0, 0
     worst: list[int] = []
+    broken: list[bool] = []
     for period in periods:
         flows = period["flows"]
-        n_periods += 1
         pkts += int(sum(flows["pkts"]))
         ns += int(period["period_ns"])
         delays = [int(d) for d in flows["delay_ns"]]
         worst = [max(a, b) for a, b in zip(worst or delays, delays, strict=True)]
-        n_late += bool(is_slo_broken(flows, DEFAULT_PERCENTILE).any())
-    return Found(pkts * 1e9 / ns, tuple(worst), n_late / n_periods)
+        broken.append(bool(is_slo_broken(flows, DEFAULT_PERCENTILE).any()))
+    return Found(pkts * 1e9 / ns, tuple(worst), tuple(broken))
 
 
 def _periods(sim: Any, n: int, is_controlled: bool) -> Iterator[Mapping[str, Any]]:
@@ -162,9 +168,8 @@ def run_controlled(
     """A run under a controller, once it has settled."""
     sim = make_simulation(with_slo(spec, slo_ns))
     sim.set_controller(controller, {})
-    for _ in _periods(sim, settle, True):
-        pass
-    return _measured(_periods(sim, periods, True))
+    settling = _measured(_periods(sim, settle, True))
+    return replace(_measured(_periods(sim, periods, True)), settling=settling.broken)
 
 
 def slo_of(spec: dict[str, Any], share: float) -> int:

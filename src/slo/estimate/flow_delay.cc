@@ -148,7 +148,7 @@ Margin::Margin(const Settings& settings)
 void Margin::learn(const Seen& seen) {
   // The largest of n normal values.
   sigmas_ = std::sqrt(one_flow_sigmas_ * one_flow_sigmas_ + 2 * std::log(std::max(1U, seen.flows)));
-  if (seen.was_used) {
+  if (seen.was_used && seen.tells) {
     care_ = std::clamp(care_ + (seen.is_late ? kCareUp : -care_down_), 0.0, kMaxCare);
   }
   if (seen.errors == 0) return;

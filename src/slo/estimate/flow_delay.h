@@ -97,6 +97,7 @@ class Margin {
     double error = 0;        // mean absolute error of the flows; of their changes, after a move
     uint32_t errors = 0;     // number of flows whose error was known
     bool is_late = false;    // any flow was late, by as little as care may prevent
+    bool tells = false;      // any flow's delay is known
     bool has_moved = false;  // triggers moved since the period before
     bool was_used = false;   // the margin was used when the triggers were chosen
   };

@@ -139,6 +139,7 @@ void Optimal::learn_margin() {
     if (flow.delay.slo_ns() <= 0 || flow.is_left_out) continue;
     ++seen.flows;
     seen.is_late |= flow.delay.is_late_by_little();
+    seen.tells |= flow.delay.measured_ns() > 0;
     const auto error = has_moved_ ? flow.delay.error_of_change() : flow.delay.error();
     if (!error) continue;
     ++seen.errors;
