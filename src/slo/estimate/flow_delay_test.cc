@@ -73,11 +73,22 @@ TEST(Margin, SettlesWhereTheAllowedShareOfPeriodsIsBroken) {
     int broken = 0;
     for (int i = 0; i < 2 * kSeen; ++i) {
       const bool is_late = rng.exponential(0.02) > margin.at_rest();
-      margin.learn({.flows = 1, .is_late = is_late, .was_used = true});
+      margin.learn({.flows = 1, .is_late = is_late, .tells = true, .was_used = true});
       broken += i >= kSeen && is_late ? 1 : 0;
     }
     EXPECT_NEAR(broken, allowed * kSeen, 0.15 * allowed * kSeen) << allowed;
   }
+}
+
+// Flows of few packets are judged every few periods: those between were not kept, either.
+TEST(Margin, PeriodsWithoutDelaysLeaveCareAsItIs) {
+  Margin margin{Settings{}};
+  margin.learn({.flows = 1, .is_late = true, .tells = true, .was_used = true});
+  const double before = margin.at_rest();
+  for (int i = 0; i < 1000; ++i) margin.learn({.flows = 1, .was_used = true});
+  EXPECT_EQ(margin.at_rest(), before);
+  margin.learn({.flows = 1, .tells = true, .was_used = true});
+  EXPECT_LT(margin.at_rest(), before);
 }
 
 TEST(Margin, WhatNoiseTakesFollowsTheAllowedShareOfPeriods) {
