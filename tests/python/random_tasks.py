@@ -107,7 +107,7 @@ class Found:
     @property
     def violated(self) -> float:
         """The share of periods in which any flow was late."""
-        return sum(self.broken) / len(self.broken)
+        return sum(self.broken) / max(1, len(self.broken))
 
 
 def _measured(periods: Iterable[Mapping[str, Any]]) -> Found:
@@ -122,7 +122,7 @@ def _measured(periods: Iterable[Mapping[str, Any]]) -> Found:
         delays = [int(d) for d in flows["delay_ns"]]
         worst = [max(a, b) for a, b in zip(worst or delays, delays, strict=True)]
         broken.append(bool(is_slo_broken(flows, DEFAULT_PERCENTILE).any()))
-    return Found(pkts * 1e9 / ns, tuple(worst), tuple(broken))
+    return Found(pkts * 1e9 / max(1, ns), tuple(worst), tuple(broken))
 
 
 def _periods(sim: Any, n: int, is_controlled: bool) -> Iterator[Mapping[str, Any]]:

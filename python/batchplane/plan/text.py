@@ -302,10 +302,15 @@ def _why(row: PlanRow) -> str:
             "turnaround of other flows": "as large as other flows' turnaround allows",
         }.get(why, why)
     else:
+        no_time = "does not pay off: no SLO leaves time for it"
         told = {
+            "": no_time,
+            "a flow's budget": no_time,
+            "nothing is left of a budget": no_time,
             "batches arrive large enough": "does not pay off: holding costs more than it saves",
+            "larger batches gain nothing": "does not pay off: larger batches gain nothing",
             "no traffic": "no traffic arrives here",
-        }.get(why, "does not pay off: no SLO leaves time for it")
+        }.get(why, why)
     return told
 
 

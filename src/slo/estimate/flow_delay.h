@@ -88,7 +88,8 @@ class FlowDelay {
 // farther they moved: a multiple of these errors stays free, per change of delay. While triggers rest,
 // enough standard deviations stay free that the most variable of n flows violates its SLO in no
 // more than Settings::violated_ratio of the periods. If that is not enough, an extra part is added, which rises
-// after each period that was broken by as little as it may prevent, and falls after the others.
+// after each period that was broken by as little as it may prevent, and falls after the others that tell a
+// delay.
 class Margin {
  public:
   explicit Margin(const Settings& settings);

@@ -7,8 +7,8 @@ namespace batchplane::slo {
 namespace {
 constexpr double kWasteStep = 0.3;    // step of a waste estimate towards the measured waste
 constexpr double kForgotten = 0.999;  // decay of the estimates per period
-constexpr uint32_t kDwellPeriods =
-    4;  // most periods until another is looked at where flows stay late
+// Periods until another credit is looked at, at most, where flows stay late.
+constexpr uint32_t kDwellPeriods = 4;
 constexpr uint32_t kMinPatience = 16;  // half of the periods until one is tried again that failed
 constexpr double kSameRate = 0.97;     // of a period's rate: it varies by chance
 constexpr uint32_t kMaxDwellPeriods = 4096;  // after many changes: looks again all the same
@@ -74,9 +74,9 @@ void Rings::set_rate(double rate_pkts_per_ns) {
   }
 }
 
-std::optional<Rings::Point> Rings::way_back(bool is_kept, bool stays_late, double pkts_per_ns) {
+std::optional<Rings::Point> Rings::way_back(bool is_kept, bool is_stuck, double pkts_per_ns) {
   if (!before_) return std::nullopt;
-  if (!stays_late && pkts_per_ns >= kSameRate * before_->pkts_per_ns) {
+  if (!is_stuck && pkts_per_ns >= kSameRate * before_->pkts_per_ns) {
     if (is_kept) before_.reset();
     return std::nullopt;
   }
@@ -84,10 +84,10 @@ std::optional<Rings::Point> Rings::way_back(bool is_kept, bool stays_late, doubl
   return std::exchange(before_, std::nullopt);
 }
 
-uint32_t Rings::other_to_look_at(bool is_saturated, bool stays_late) {
+uint32_t Rings::other_to_look_at(bool is_saturated, bool is_stuck) {
   ++periods_;
   if (!is_saturated) dwell_periods_ = kDwellPeriods;
-  const uint32_t dwell = stays_late ? std::min(kDwellPeriods, dwell_periods_) : dwell_periods_;
+  const uint32_t dwell = is_stuck ? std::min(kDwellPeriods, dwell_periods_) : dwell_periods_;
   if (!has_rings_ || !is_saturated || periods_ < dwell) return 0;
   const uint32_t other = periods_ % 2 == 0 ? in_force() / 2 : in_force() * 2;
   return other > kMaxCreditBatches ? 0 : other;

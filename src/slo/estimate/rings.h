@@ -50,13 +50,13 @@ class Rings {
   void forget() { before_.reset(); }
   // What should come back until the credit in force has kept all SLOs and carried no less than the one before:
   // it carries less, or would stay late, as triggers rest.
-  [[nodiscard]] std::optional<Point> way_back(bool is_kept, bool stays_late, double pkts_per_ns);
+  [[nodiscard]] std::optional<Point> way_back(bool is_kept, bool is_stuck, double pkts_per_ns);
   // A credit other than the one in force was set for the next decision.
   [[nodiscard]] bool is_changing() const {
     return has_rings_ && in_force_ != 0 && credit_batches_ != in_force_;
   }
   // Another credit worth evaluating in this period; 0: none. Where flows stay late under this one, soon.
-  [[nodiscard]] uint32_t other_to_look_at(bool is_saturated, bool stays_late);
+  [[nodiscard]] uint32_t other_to_look_at(bool is_saturated, bool is_stuck);
   // The last decision changed the credit, so the period covers two of them.
   [[nodiscard]] bool is_fresh() const { return is_fresh_; }
   // Puts the last credit set into force.

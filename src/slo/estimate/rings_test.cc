@@ -65,6 +65,14 @@ TEST(Rings, ACreditThatStaysLateIsLeftSoon) {
   EXPECT_LE(n, 5U);
 }
 
+TEST(Rings, ACreditThatStaysLateIsLeftNoLaterThanOthers) {
+  Rig rig(0);
+  Rig late(0);
+  uint32_t n = 1;
+  while (late.rings.other_to_look_at(true, true) == 0 && n < 1000) ++n;
+  EXPECT_LE(n, rig.wait());
+}
+
 // The one before goes back into force with its triggers, and no other is tried for a while.
 TEST(Rings, ACreditThatIsLateAndSlowerFails) {
   Rig rig(0);

@@ -115,8 +115,8 @@ void Optimal::evaluate_at(const Triggers& triggers_pkts, Evaluation& out) {
   evaluate(view_.program(), triggers_pkts, out);
 }
 
-// Starts from the triggers in force, which are `now` in the plan's program. Where one is above what a buffer may hold, or a flow misses its SLO,
-// the modules concerned get the new triggers, together with those that are alike.
+// Starts from the triggers in force, which are `now` in the plan's program. Where one is above what a buffer may
+// hold, or a flow misses its SLO, the modules concerned get the new triggers, together with those that are alike.
 void Optimal::mix(const Evaluation& now, Triggers& triggers_pkts) const {
   const Program& program = view_.program();
   for (uint32_t h = 0; h < triggers_pkts.size(); ++h) {

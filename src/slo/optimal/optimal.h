@@ -88,6 +88,7 @@ class Optimal final : public Controller {
   void solve();
   [[nodiscard]] bool is_any_late() const;
   [[nodiscard]] bool stays_late() const;
+  [[nodiscard]] bool is_stuck() const;
   [[nodiscard]] bool take_credit_back();
   [[nodiscard]] bool gains_with(uint32_t credit_batches);
   void carry();
@@ -163,7 +164,7 @@ class Optimal final : public Controller {
   bool has_decided_ = false;
   bool is_try_ = false;         // the chosen triggers are a try, for a gain
   uint32_t lulls_ = 0;          // in a row
-  uint32_t late_in_a_row_ = 0;  // periods that broke an SLO
+  uint32_t late_in_a_row_ = 0;  // periods that broke SLOs of the plan, since the credit changed
   double last_gain_ = 0;        // cost of the triggers in force over that of the best
   double gain_noise_ = 0;       // its mean change from period to period at rest
   bool has_moved_ = false;      // the last decision moved triggers

@@ -57,6 +57,10 @@ const char* Optimal::why(uint32_t h, bool is_bound) const {
   if (!holding_pays(view_.program(), module, most_pkts)) return "batches arrive large enough";
   if (chosen_[h] == most_pkts) return "the largest batch";
   if (is_bound) return "a flow's budget";
+  const Solution& plan = found_.solution;
+  const bool is_any_bound =
+      std::ranges::any_of(plan.prices, [](double price) { return price > 0; });
+  if (!is_any_bound && plan.n_left_out() == 0) return "larger batches gain nothing";
   return chosen_[h] > 0 ? "turnaround of other flows" : "nothing is left of a budget";
 }
 

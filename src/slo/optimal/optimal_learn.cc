@@ -136,10 +136,11 @@ void Optimal::share_ratios() {
 void Optimal::learn_margin() {
   Margin::Seen seen{.has_moved = has_moved_, .was_used = stretch_ <= 0};
   for (const Flow& flow : flows_) {
-    if (flow.delay.slo_ns() <= 0 || flow.is_left_out) continue;
+    if (flow.delay.slo_ns() <= 0) continue;
+    seen.tells |= flow.delay.measured_ns() > 0;
+    if (flow.is_left_out) continue;
     ++seen.flows;
     seen.is_late |= flow.delay.is_late_by_little();
-    seen.tells |= flow.delay.measured_ns() > 0;
     const auto error = has_moved_ ? flow.delay.error_of_change() : flow.delay.error();
     if (!error) continue;
     ++seen.errors;
@@ -172,10 +173,11 @@ void Optimal::observe(const Snapshot& snapshot) {
     tries_.forget();
     rings_.forget();
   }
+  if (rings_.is_fresh()) late_in_a_row_ = 0;
   if (is_any_excused()) {
     tries_.skip();
   } else {
-    late_in_a_row_ = seen.is_kept() ? 0 : late_in_a_row_ + 1;
+    late_in_a_row_ = seen.slos == Outcome::Slos::kBroken ? late_in_a_row_ + 1 : 0;
     seen.pkt_ns = bottleneck_ns(joint_, in_force_);
     tries_.observe(view_.current(), seen);
   }

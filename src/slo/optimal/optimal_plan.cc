@@ -19,7 +19,7 @@ constexpr double kSameRate = 0.01;  // relative change of the rate that ends the
 constexpr double kWorthAnother = 1.02;  // factor gained; for less, ring credits do not change
 // Of the time a flow may take: still kept, as rounds are not exact.
 constexpr double kAlmost = 1.02;
-constexpr uint32_t kManyLate = 4;     // periods in a row: triggers alone do not help
+constexpr uint32_t kManyLate = 4;     // periods in a row
 constexpr double kFullLoad = 1.0;     // load of the busiest worker
 constexpr double kDrainLoad = 0.995;  // of the best rate: the most that draining may use
 // Factors on the SLOs, without margins.
@@ -294,11 +294,11 @@ double Optimal::lateness() const {
   return worst;
 }
 
-// An SLO was broken, and the plan leaves everything as it is, or what followed from late periods has not helped.
-bool Optimal::stays_late() const {
-  const bool moves = chosen_ != view_.current() && late_in_a_row_ < kManyLate;
-  return is_any_late() && !moves;
-}
+// An SLO was broken, and the plan leaves everything as it is.
+bool Optimal::stays_late() const { return is_any_late() && chosen_ == view_.current(); }
+
+// With this ring credit: no triggers help, or those that should have not.
+bool Optimal::is_stuck() const { return stays_late() || late_in_a_row_ >= kManyLate; }
 
 bool Optimal::is_any_late() const {
   return std::ranges::any_of(flows_, [](const Flow& flow) { return flow.delay.is_late(); });
@@ -306,7 +306,7 @@ bool Optimal::is_any_late() const {
 
 // A credit in vain goes back together with the triggers that were in force with the one before.
 bool Optimal::take_credit_back() {
-  const auto back = rings_.way_back(!is_any_late(), stays_late(), load_.rate_pkts_per_ns());
+  const auto back = rings_.way_back(!is_any_late(), is_stuck(), load_.rate_pkts_per_ns());
   if (!back) return false;
   rings_.set_credit(back->credit_batches);
   adopt_triggers(back->triggers_pkts);
@@ -319,7 +319,7 @@ bool Optimal::gains_with(uint32_t other) {
   const double mine_late = lateness();
   const double least_pps =
       kWorthAnother * found_.rate_pkts_per_ns * (1 - rings_.waste(mine_credit));
-  const bool was_met = (mine_late <= kAlmost && !stays_late()) || is_fine_as_it_is();
+  const bool was_met = (mine_late <= kAlmost && !is_stuck()) || is_fine_as_it_is();
   if (was_met && best_rate() * (1 - rings_.waste(other)) <= least_pps) return false;
   plan(other);
   const double late = lateness();
@@ -337,7 +337,7 @@ void Optimal::solve() {
   carry();
   // What teaches nothing about triggers teaches nothing about credits.
   if (is_any_excused() || take_credit_back()) return;
-  const uint32_t other = rings_.other_to_look_at(load_.is_saturated(), stays_late());
+  const uint32_t other = rings_.other_to_look_at(load_.is_saturated(), is_stuck());
   if (other == 0) return;
   JointSolution mine = found_;
   // Credits are compared with margins kept: without any, the larger one may seem to keep all SLOs, too. But

@@ -295,6 +295,24 @@ TEST(Optimal, ExplainsEachFlowAndModule) {
   EXPECT_EQ(module.why, "a flow's budget");
 }
 
+// Packets in batches of 32 cost as much as in batches of 16.
+TEST(Optimal, DoesNotNameABudgetWhereNoneBinds) {
+  RingPlant plant(gateways(4, 10e6), 0, 10);
+  const auto optimal = make_controller("optimal", plant.model, {});
+  for (int i = 0; i < 10; ++i) {
+    Snapshot snapshot = plant.run(kPeriodNs, 0.95);
+    for (exec::ModulePeriod& module : snapshot.modules) {
+      std::vector<CostLaw::Point> points;
+      for (uint32_t n = 1; n <= 32; ++n) points.push_back({n, 2000 * std::ceil(n / 16.0) + 10 * n});
+      module.cost = CostLaw(points);
+    }
+    plant.apply(optimal->step(snapshot));
+  }
+  const ModuleExplanation leaf = optimal->explain().modules[1];
+  EXPECT_EQ(leaf.trigger_pkts, 16U);
+  EXPECT_EQ(leaf.why, "larger batches gain nothing");
+}
+
 TEST(Optimal, ExplainsWhichModuleOfASegmentTakesMost) {
   RingPlant plant(gateways(4, 30e3), 0, 10);
   const auto optimal = make_controller("optimal", plant.model, {});

@@ -72,6 +72,24 @@ double rate_at(Case& of, const std::vector<double>& triggers, Evaluation& at) {
   return rate;
 }
 
+// The rate and weights that come with a solution are those of its load.
+TEST(JointRate, LoadIsThatOfTheRateAndWeightsFound) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    Rng rng(seed);
+    Case made = random_case(rng);
+    Solver solver;
+    solver.prepare(made.program);
+    const JointSolution found = solve_joint(made.joint, 0.01, made.program, solver);
+    ASSERT_EQ(found.weights.size(), made.program.tasks.size());
+    Program again = random_case(rng = Rng(seed)).program;
+    set_weights(found.weights, again);
+    set_rate(made.joint, found.rate_pkts_per_ns, again);
+    Evaluation at;
+    evaluate(again, found.solution.triggers_pkts, at);
+    EXPECT_DOUBLE_EQ(at.load, found.solution.model.load) << seed;
+  }
+}
+
 double best_of_all(Case& of) {
   Evaluation at;
   double best = 0;

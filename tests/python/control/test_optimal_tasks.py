@@ -53,8 +53,7 @@ def test_a_credit_that_leaves_no_margin_is_no_better() -> None:
     assert run_controlled(spec, "optimal", slo_ns).violated <= 2 * MAX_VIOLATED
 
 
-# A queue once formed outlives many plans without margins, which all promise more than what kept the SLO before:
-# late in three of eight periods.
+# A queue once formed outlives many plans, of which each moves some triggers: late in three of eight periods.
 def test_many_late_periods_in_a_row_are_a_reason_for_another_credit() -> None:
     spec = random_tasks(223)
     slo_ns = slo_of(spec, random.Random(1223).uniform(0.5, 1.0))
