@@ -400,7 +400,7 @@ void Solver::hold_nothing_if_in_time(const Program& program) {
 
 void Solver::start(const Program& program) {
   solution_.triggers_pkts.assign(program.modules.size(), 0);
-  solution_.relaxations = 0;
+  solution_.relaxations = solution_.tries = 0;
   is_tried_ = false;
   std::ranges::fill(point_.is_out, uint8_t{0});
   std::ranges::fill(is_pinned_, uint8_t{0});

@@ -27,6 +27,7 @@ struct Solution {
   std::vector<bool> is_infeasible;
   Evaluation model;          // at triggers_pkts
   uint32_t relaxations = 0;  // convex problems solved
+  uint32_t tries = 0;        // moves of the search
 
   [[nodiscard]] size_t n_left_out() const {
     return static_cast<size_t>(std::ranges::count(is_infeasible, true));
@@ -53,7 +54,10 @@ class Solver {
   // `settled` (relative): for comparison with other solvers. Allocates; the next solve starts cold.
   Relaxation relaxed(const Program& program, double settled);
   // Forgets prices and the last point: the next solve starts cold.
-  void forget() { has_point_ = false; }
+  void forget() {
+    has_point_ = false;
+    rest_ = 0;
+  }
 
  private:
   static constexpr double kSettled = 5e-3;  // relative change of a trigger between iterates
@@ -257,6 +261,8 @@ class Solver {
   Slopes slopes_;
   Slopes search_slopes_;
   size_t tries_left_ = 0;
+  double vain_excess_ns_ = 0;  // before the last search that was in vain
+  uint32_t rest_ = 0;          // solves that need not search after it
   Solution solution_;
 };
 

@@ -19,6 +19,10 @@ constexpr int kSteps[] = {1, 2, 3, 4, 6, 8, 12, 16};
 constexpr int kStepsOfMany[] = {1, 2};
 // Tries bound the time that a solution takes; among many modules this is their number times modules.
 constexpr size_t kMaxTries = 2000;
+// Where flows stay late, all tries are in vain, and would be in a program that has changed little. So as many
+// solves do not search, unless less is missing than when it was in vain.
+constexpr uint32_t kRest = 15;
+constexpr double kCloser = 0.95;
 }  // namespace
 
 // How much less turnaround and fills would take of a flow's budget at the relaxed point's rates.
@@ -51,6 +55,7 @@ bool Solver::improves(const Program& program, Score& best) {
 // Keeps the triggers if they help, or else goes back to those before.
 bool Solver::keeps_if_better(const Program& program, Score& best) {
   if (tries_left_ > 0) --tries_left_;
+  ++solution_.tries;
   const bool helps = improves(program, best);
   (helps ? before_move_ : point_.triggers) = helps ? point_.triggers : before_move_;
   return helps;
@@ -191,6 +196,12 @@ void Solver::search(const Program& program) {
   Score best{kNoBudgetNs, kNoBudgetNs};
   improves(program, best);
   refills(program, best);
+  if (best.excess_ns > kCloser * vain_excess_ns_ && rest_ > 0) {
+    --rest_;
+    point_.triggers = backup_;
+    return;
+  }
+  const double first_excess_ns = best.excess_ns;
   active_.clear();
   for (uint32_t v = 0; v < point_.triggers.size(); ++v) {
     const ProgramModule& module = program.modules[v];
@@ -202,9 +213,12 @@ void Solver::search(const Program& program) {
   }
   // Only a point that keeps every budget, also of flows given up, is better than the rounds before.
   if (best.excess_ns > 0) {
+    vain_excess_ns_ = first_excess_ns;
+    rest_ = kRest;
     point_.triggers = backup_;
     return;
   }
+  rest_ = 0;
   price_again(program);
 }
 

@@ -268,6 +268,28 @@ TEST(Program, LargeProgramsMeetTheirSlos) {
   }
 }
 
+// A search may take many times as long as all else, and finds nothing again.
+TEST(Program, SearchesInVainOnlyNowAndThen) {
+  uint32_t late = 0;
+  for (uint32_t i = 0; i < 200; ++i) {
+    Rng rng(i);
+    const Program program = random_program_of(rng, true, 4, 32);
+    Solver solver;
+    solver.prepare(program);
+    const Solution first = solver.solve(program);
+    if (first.n_left_out() == 0 || first.tries < 100) continue;
+    ++late;
+    uint32_t tries = 0;
+    for (uint32_t k = 0; k < 10; ++k) {
+      const Solution& again = solver.solve(program);
+      tries += again.tries;
+      EXPECT_EQ(again.triggers_pkts, first.triggers_pkts) << i;
+    }
+    EXPECT_LE(tries, 2 * first.tries) << i;
+  }
+  EXPECT_GT(late, 10U);
+}
+
 // Sixteen branches that differ by less than the noise of a measurement.
 TEST(Program, AlikeModulesGetTheSameTrigger) {
   uint32_t held = 0;
