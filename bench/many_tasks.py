@@ -17,7 +17,6 @@ branches in each of three tasks.
 from __future__ import annotations
 
 import argparse
-import random
 import statistics
 import sys
 import time
@@ -36,6 +35,7 @@ from random_tasks import (  # noqa: E402
     run_controlled,
     run_fixed,
     slo_of,
+    slo_share,
     with_slo,
 )
 
@@ -46,7 +46,6 @@ BRANCHES = 64
 PERIODS = 400
 STEP_SEEDS = (0, 9, 17)  # pipelines of four tasks, three of which have branches
 
-
 Runs = dict[str, tuple[float, Found]]
 
 
@@ -54,7 +53,7 @@ def compared(seed: int, controllers: tuple[str, ...], periods: int) -> tuple[str
     """A description of the pipeline, and each controller's ratio and run. No ratio if no fixed
     triggers meet the SLO."""
     spec = random_tasks(seed)
-    share = random.Random(seed + 1000).uniform(0.5, 1.0)
+    share = slo_share(seed)
     slo_ns = slo_of(spec, share)
     best_pps, choice, credit = best_fixed(spec, slo_ns)
     found: Runs = {}
@@ -69,7 +68,7 @@ def compared(seed: int, controllers: tuple[str, ...], periods: int) -> tuple[str
     return f"{told}, best fixed {how}", found
 
 
-def told_settling(name: str, runs: list[tuple[bool, ...]]) -> None:
+def print_settling(name: str, runs: list[tuple[bool, ...]]) -> None:
     """Prints how many SLOs were broken before periods count, and until when."""
     if not any(runs):
         return
@@ -140,7 +139,7 @@ def main() -> int:
             f"{statistics.mean(kept):.2%} of periods violated, in {sum(v > 0 for v in kept)} of "
             f"{len(ratios)} pipelines; {len(seeds) - len(ratios)} left out: nothing keeps the SLO"
         )
-        told_settling(name, [run.settling for ratio, run in runs if ratio == ratio])
+        print_settling(name, [run.settling for ratio, run in runs if ratio == ratio])
     return 0
 
 

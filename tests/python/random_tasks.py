@@ -178,6 +178,11 @@ def slo_of(spec: dict[str, Any], share: float) -> int:
     return int(share * max(run_fixed(spec, dict.fromkeys(tasks, BATCH_PKTS), 64).delays_ns))
 
 
+def slo_share(seed: int) -> float:
+    """How much of that a pipeline gets."""
+    return random.Random(seed + 1000).uniform(0.5, 1.0)
+
+
 def best_fixed(spec: dict[str, Any], slo_ns: int) -> tuple[float, Choice, int]:
     """The highest rate of fixed triggers, one per task, and one credit, at which every flow's p95
     is within the SLO; 0 if none meets it."""

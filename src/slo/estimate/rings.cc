@@ -7,7 +7,7 @@ namespace batchplane::slo {
 namespace {
 constexpr double kWasteStep = 0.3;    // step of a waste estimate towards the measured waste
 constexpr double kForgotten = 0.999;  // decay of the estimates per period
-// Periods until another credit is looked at, at most, where flows stay late.
+// Periods until another credit is looked at: the first time at saturation, and at most where flows stay late.
 constexpr uint32_t kDwellPeriods = 4;
 constexpr uint32_t kMinPatience = 16;  // half of the periods until one is tried again that failed
 constexpr double kSameRate = 0.97;     // of a period's rate: it varies by chance

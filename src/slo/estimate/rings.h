@@ -49,7 +49,7 @@ class Rings {
   void leave(Point before) { before_ = std::move(before); }
   void forget() { before_.reset(); }
   // What should come back until the credit in force has kept all SLOs and carried no less than the one before:
-  // it carries less, or would stay late, as triggers rest.
+  // it carries less, or `is_stuck`: SLOs stay late with it.
   [[nodiscard]] std::optional<Point> way_back(bool is_kept, bool is_stuck, double pkts_per_ns);
   // A credit other than the one in force was set for the next decision.
   [[nodiscard]] bool is_changing() const {

@@ -74,6 +74,7 @@ class Optimal final : public Controller {
   void change_stage(const Snapshot& snapshot, uint32_t head, Decision& decision);
   // optimal_learn.cc: what a period tells.
   void learn(const Snapshot& snapshot);
+  [[nodiscard]] double waits_beside_ns(uint32_t flow) const;
   [[nodiscard]] double beside_ns(uint32_t flow) const;
   [[nodiscard]] double modelled_now_ns(uint32_t flow) const;
   bool learn_place(const exec::FlowPeriod& period, uint32_t flow);

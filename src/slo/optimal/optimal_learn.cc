@@ -60,11 +60,14 @@ bool Optimal::is_without_modules(uint32_t f) const {
   return row.modules_begin == row.modules_end;
 }
 
+double Optimal::waits_beside_ns(uint32_t f) const {
+  return static_cast<double>(settings_.turnaround_extra_ns) + flows_[f].ring_ns +
+         view_.egress_took_ns(f);
+}
+
 // What a flow takes beside the program's delay.
 double Optimal::beside_ns(uint32_t f) const {
-  const double service_ns = is_without_modules(f) ? view_.min_service_ns(f) : 0;
-  return flows_[f].ring_ns + view_.egress_took_ns(f) +
-         static_cast<double>(settings_.turnaround_extra_ns) + service_ns;
+  return waits_beside_ns(f) + (is_without_modules(f) ? view_.min_service_ns(f) : 0);
 }
 
 double Optimal::modelled_now_ns(uint32_t f) const { return in_force_.delay_ns[f] + beside_ns(f); }

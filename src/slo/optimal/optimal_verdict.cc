@@ -139,8 +139,7 @@ void Optimal::judge_flow(const Snapshot& snapshot, uint32_t f, double feedback, 
   const ProgramFlow& row = program.flows[f];
   const FlowDelay& delay = flows_[f].delay;
   exec::FlowVerdict& verdict = flows_[f].verdict;
-  verdict.turnaround_ns = static_cast<double>(settings_.turnaround_extra_ns) + flows_[f].ring_ns +
-                          view_.egress_took_ns(f) + turnaround_of(program, at_, row);
+  verdict.turnaround_ns = waits_beside_ns(f) + turnaround_of(program, at_, row);
   for (uint32_t i = row.modules_begin; i < row.modules_end; ++i) {
     verdict.fill_ns += at_.fill_ns[program.flow_modules[i]];
     verdict.service_ns += at_.service_ns[program.flow_modules[i]];

@@ -84,7 +84,7 @@ void Solver::prepare(const Program& program) {
   fills_.assign(n_flows, {});
   active_.reserve(std::max(n, n_flows));
   prepare_sets(program);
-  has_point_ = false;
+  forget();
 }
 
 // A module may hold when its largest batch would pay for the holding.

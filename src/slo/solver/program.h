@@ -262,7 +262,7 @@ class Solver {
   Slopes search_slopes_;
   size_t tries_left_ = 0;
   double vain_excess_ns_ = 0;  // before the last search that was in vain
-  uint32_t rest_ = 0;          // solves that need not search after it
+  uint32_t rest_ = 0;          // searches left out after it
   Solution solution_;
 };
 

@@ -19,8 +19,8 @@ constexpr int kSteps[] = {1, 2, 3, 4, 6, 8, 12, 16};
 constexpr int kStepsOfMany[] = {1, 2};
 // Tries bound the time that a solution takes; among many modules this is their number times modules.
 constexpr size_t kMaxTries = 2000;
-// Where flows stay late, all tries are in vain, and would be in a program that has changed little. So as many
-// solves do not search, unless less is missing than when it was in vain.
+// Where flows stay late, all tries are in vain, and would be in a program that has changed little. So the next
+// searches, two a solve there, are left out, unless less is missing than when one was in vain.
 constexpr uint32_t kRest = 15;
 constexpr double kCloser = 0.95;
 }  // namespace

@@ -118,14 +118,10 @@ TEST(ProgramStairs, TriggersAreSizesWithCheaperPacketsThanSmallerOnes) {
   uint32_t held = 0;
   for (uint32_t i = 0; i < 100; ++i) {
     Rng rng(i);
-    Program program;
-    program.tasks.push_back(
-        {.is_saturated = true, .run_pkts = 32, .other_run_ns = 900, .runs_waited = 3});
+    Program program = alike_branches(8);
     std::vector<Stair> stairs(8);
     for (uint32_t v = 0; v < 8; ++v) {
-      program.modules.push_back(
-          {.share = 1.0 / 8, .arriving_pkts = 2, .max_pkts = 32, .sure_pkts = 1, .alike = 0});
-      make_stair(program.modules.back(), stairs[v], 4, 80 * (1 + 0.1 * rng.uniform()), 2);
+      make_stair(program.modules[v], stairs[v], 4, 80 * (1 + 0.1 * rng.uniform()), 2);
     }
     for (uint32_t v = 0; v < 8; ++v) {
       add_flow(program, (4'000 + 100 * i) * (1 + 0.3 * rng.uniform()), {v});

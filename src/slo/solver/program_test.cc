@@ -286,6 +286,8 @@ TEST(Program, SearchesInVainOnlyNowAndThen) {
       EXPECT_EQ(again.triggers_pkts, first.triggers_pkts) << i;
     }
     EXPECT_LE(tries, 2 * first.tries) << i;
+    solver.prepare(program);
+    EXPECT_EQ(solver.solve(program).tries, first.tries) << i;
   }
   EXPECT_GT(late, 10U);
 }
@@ -295,13 +297,11 @@ TEST(Program, AlikeModulesGetTheSameTrigger) {
   uint32_t held = 0;
   for (uint32_t i = 0; i < 40; ++i) {
     Rng rng(i);
-    Program program;
-    program.tasks.push_back(
-        {.is_saturated = true, .run_pkts = 32, .other_run_ns = 900, .runs_waited = 3});
-    for (uint32_t v = 0; v < 16; ++v) {
+    Program program = alike_branches(16);
+    for (ProgramModule& module : program.modules) {
       const double noise = 1 + 0.02 * rng.uniform();
-      program.modules.push_back({40 * noise, 22 * noise, 1.0 / 16, 2, 0, 32, 1});
-      program.modules.back().alike = 0;
+      module.cost_per_batch_ns = 40 * noise;
+      module.cost_per_pkt_ns = 22 * noise;
     }
     for (uint32_t v = 0; v < 16; ++v) add_flow(program, 8'000 + 500 * i, {v});
     Solver solver;

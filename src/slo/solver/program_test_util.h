@@ -30,6 +30,16 @@ inline void add_flow(Program& program, double budget_ns, const std::vector<uint3
   program.flows.push_back(flow);
 }
 
+// A saturated task that splits its packets over n modules without costs, which should have the same trigger.
+inline Program alike_branches(uint32_t n) {
+  Program program;
+  program.tasks.push_back(
+      {.is_saturated = true, .run_pkts = 32, .other_run_ns = 900, .runs_waited = 3});
+  program.modules.assign(
+      n, {.share = 1.0 / n, .arriving_pkts = 2, .max_pkts = 32, .sure_pkts = 1, .alike = 0});
+  return program;
+}
+
 // Log-uniform between low and high.
 inline double log_uniform(Rng& rng, double low, double high) {
   return low * std::pow(high / low, rng.uniform());

@@ -3,11 +3,19 @@
 
 from __future__ import annotations
 
-import random
+from typing import Any
 
 import pytest
 from built import needs_extension
-from random_tasks import PERIOD_NS, random_tasks, run_controlled, run_fixed, slo_of, with_slo
+from random_tasks import (
+    PERIOD_NS,
+    random_tasks,
+    run_controlled,
+    run_fixed,
+    slo_of,
+    slo_share,
+    with_slo,
+)
 
 from batchplane.native.loader import make_simulation
 
@@ -15,6 +23,12 @@ pytestmark = needs_extension
 
 MIN_RATIO = 0.97
 MAX_VIOLATED = 0.05
+
+
+def case_of(seed: int) -> tuple[dict[str, Any], int]:
+    """A pipeline and its SLO."""
+    spec = random_tasks(seed)
+    return spec, slo_of(spec, slo_share(seed))
 
 
 # The seed, the best triggers that were found for it, by task, and their ring credit. A ring does not
@@ -37,8 +51,7 @@ MAX_VIOLATED = 0.05
 def test_several_tasks_carry_what_fixed_triggers_do(
     seed: int, triggers_pkts: tuple[int, ...], credit_pkts: int
 ) -> None:
-    spec = random_tasks(seed)
-    slo_ns = slo_of(spec, random.Random(seed + 1000).uniform(0.5, 1.0))
+    spec, slo_ns = case_of(seed)
     fixed = run_fixed(spec, dict(enumerate(triggers_pkts)), credit_pkts)
     assert max(fixed.delays_ns) <= slo_ns
     run = run_controlled(spec, "optimal", slo_ns)
@@ -48,23 +61,20 @@ def test_several_tasks_carry_what_fixed_triggers_do(
 
 # With a larger credit SLOs are kept only if nothing of them stays free for errors: late in half of the periods.
 def test_a_credit_that_leaves_no_margin_is_no_better() -> None:
-    spec = random_tasks(64)
-    slo_ns = slo_of(spec, random.Random(1064).uniform(0.5, 1.0))
+    spec, slo_ns = case_of(64)
     assert run_controlled(spec, "optimal", slo_ns).violated <= 2 * MAX_VIOLATED
 
 
 # A queue once formed outlives many plans, of which each moves some triggers: late in three of eight periods.
 def test_many_late_periods_in_a_row_are_a_reason_for_another_credit() -> None:
-    spec = random_tasks(223)
-    slo_ns = slo_of(spec, random.Random(1223).uniform(0.5, 1.0))
+    spec, slo_ns = case_of(223)
     assert run_controlled(spec, "optimal", slo_ns).violated <= 4 * MAX_VIOLATED
 
 
 # Within the SLO no triggers carry 0.99 of what full batches do. With another credit the plan keeps it by
 # carrying even less, which was taken for a gain again and again.
 def test_a_load_that_is_not_carried_within_the_slo_is_no_reason_for_another_credit() -> None:
-    spec = random_tasks(25)
-    slo_ns = slo_of(spec, random.Random(1025).uniform(0.5, 1.0))
+    spec, slo_ns = case_of(25)
     offered_pps = 0.99 * run_fixed(spec, dict.fromkeys(range(4), 32), 64).rate_pps
     spec = with_slo(spec, slo_ns)
     load = spec["generators"][0]["params"]
